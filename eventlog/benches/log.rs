@@ -1,9 +1,9 @@
 //! How fast the embedded log writes, reads and wakes.
 //!
-//! The rival is a plain file without transactions, offsets or other readers: length-prefixed records, appended and
-//! flushed once per transaction, read back through a buffer into a vector per record as the log gives them. It bounds
-//! what any log of one file can do on the machine. Both sides sum the bytes that they read. Read benchmarks run on a
-//! file in the page cache; commits survive process death (`Durability::Process`) unless named otherwise.
+//! The rival is a plain file without transactions, offsets or other readers. Its length-prefixed records are appended
+//! and flushed once per transaction, and read back through a buffer into a vector per record. It bounds what any log of
+//! one file can do on the machine. Both sides sum the bytes that they read. Read benchmarks run on a file in the page
+//! cache; commits survive process death (`Durability::Process`) unless named otherwise.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -153,8 +153,8 @@ fn read(criterion: &mut Criterion) {
     }
 }
 
-/// From a commit to the record in the hands of a waiting reader: in the same process, and as between processes (two
-/// handles of one file share nothing within a process).
+/// Time from a commit to the record's arrival at a waiting reader: within a process, and as between processes. (Two
+/// handles of one file share nothing within a process.)
 fn wake(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("commit to waiting reader");
     for (name, shared) in [("one handle", true), ("two handles", false)] {

@@ -1,12 +1,14 @@
-/* librdkafka's reader of record batches, compiled a second time with decompression that is bounded.
+/* librdkafka's reader of record batches, compiled a second time with bounded decompression.
  *
- * librdkafka (2.12.1) bounds what a batch unpacks to for zstd alone, and there by a guess that grows threefold: a batch
- * within the limit may be refused, and one of gzip or lz4 takes all memory there is. It does not say either where a batch
- * ends that it cannot unpack, so that nobody can go on behind it. This file includes its source unchanged, and puts other
- * functions in place of the five decompressors that it calls, and of the words of their failure. The linker takes this
- * object instead of librdkafka's own, because eventlog refers to warptape_batches_are_bounded() and stands before it.
+ * librdkafka (2.12.1) limits the unpacked size of a batch only for zstd, and there by a guess that grows threefold: it may
+ * reject a batch within the limit. A batch of gzip or lz4 can take all memory. Nor does librdkafka report the end of a batch
+ * that it cannot unpack, so that no reader can continue behind it.
  *
- * The bound is memory that a batch takes unpacked: its bytes, and what librdkafka keeps for each of its records.
+ * This file includes librdkafka's source unchanged. It replaces the five decompressors that the source calls, and the texts
+ * of their failures. The linker takes this object instead of librdkafka's own, because eventlog refers to
+ * warptape_batches_are_bounded() and comes before it.
+ *
+ * The limit is the memory of an unpacked batch: its bytes, and librdkafka's data about each of its records.
  */
 
 #include "rd.h"
@@ -45,8 +47,8 @@ static rd_kafka_resp_err_t
 wt_zstd(wt_reader_t *reader, const char *in, size_t in_len, void **out, size_t *out_len);
 static const char *wt_failure(wt_reader_t *reader, int codec, int64_t offset, size_t in_len);
 
-/* What stands before the call in the answer fills the partition's queue already: the rest is left to be fetched again,
- * like the part of a batch that an answer had no room for. */
+/* Skips the call if earlier batches of the answer already fill the partition's queue: the rest is fetched again later, like
+ * the part of a batch that an answer had no room for. */
 #define WT_UNLESS_FULL(call)                                                                                           \
         ({                                                                                                             \
                 if (wt_is_full(msetr))                                                                                 \
@@ -75,8 +77,8 @@ static const char *wt_failure(wt_reader_t *reader, int codec, int64_t offset, si
 #undef rd_kafka_zstd_decompress
 #undef rd_kafka_err2str
 
-/* Whether the last batch that this thread could not unpack was too large. A thread of librdkafka unpacks one batch at a time, and
- * asks for the words of a failure right after it. */
+/* True if the last batch that this thread could not unpack was too large. A thread of librdkafka unpacks one batch at a time,
+ * and asks for a failure's text right after it. */
 static __thread rd_bool_t wt_is_beyond;
 
 /* Called by eventlog, so that the linker needs this object. */
@@ -84,13 +86,14 @@ int warptape_batches_are_bounded(void) {
         return 1;
 }
 
-/* eventlog sets the limit by a property that librdkafka looks at in producers alone. Clients of others keep what they had. */
+/* Returns the limit in bytes. eventlog sets it by a property that librdkafka uses only in producers. Other clients in the
+ * process keep librdkafka's own limit. */
 static size_t wt_limit(const wt_reader_t *reader) {
         const rd_kafka_conf_t *conf = &reader->msetr_rkb->rkb_rk->rk_conf;
         return conf->msg_copy_max_size > 0xffff ? (size_t)conf->msg_copy_max_size : (size_t)conf->recv_max_msg_size;
 }
 
-/* Bytes that the batch at hand may unpack to; 0 if its records alone are beyond the limit. */
+/* Returns the bytes that the current batch may unpack to; 0 if the data about its records alone exceeds the limit. */
 static size_t wt_room(const wt_reader_t *reader) {
         const struct msgset_v2_hdr *header = reader->msetr_v2_hdr;
         size_t records                     = header && header->RecordCount > 0 ? (size_t)header->RecordCount : 0;
@@ -104,7 +107,7 @@ static int wt_is_full(const wt_reader_t *reader) {
         return reader->msetr_msgcnt > 0 && queued >= queue_max;
 }
 
-/* Whether nobody gets to see the batch, because its transaction was aborted: it need not be unpacked. */
+/* Returns true if the batch's transaction was aborted: nobody sees the batch, so it need not be unpacked. */
 static rd_bool_t wt_is_aborted(const wt_reader_t *reader) {
         const struct msgset_v2_hdr *header = reader->msetr_v2_hdr;
         int64_t begin;
@@ -116,7 +119,7 @@ static rd_bool_t wt_is_aborted(const wt_reader_t *reader) {
         return begin != -1 && header->BaseOffset >= begin;
 }
 
-/* What is passed over unread needs some byte. */
+/* Returns one byte in place of a batch that is skipped, because librdkafka needs some content. */
 static void *wt_nothing(size_t *out_len) {
         *out_len = 1;
         return rd_calloc(1, 1);
@@ -128,8 +131,8 @@ static void *wt_beyond(void *out) {
         return NULL;
 }
 
-/* As much room as there may be; false if that is there already. Memory that is not written to is none, so that this costs what
- * the batch has, and a copy of the little that was guessed. */
+/* Grows the buffer to the bound; returns false if it has that size already. Unwritten memory is never allocated, so this costs
+ * only the batch's own size, and a copy of the small first guess. */
 static rd_bool_t wt_grow(char **out, size_t *size, size_t length, size_t bound) {
         char *larger;
         if (*size >= bound)
@@ -142,7 +145,7 @@ static rd_bool_t wt_grow(char **out, size_t *size, size_t length, size_t bound) 
         return rd_true;
 }
 
-/* Gives back what was not needed. */
+/* Shrinks the buffer to its used length. */
 static void *wt_fitted(char *out, size_t length) {
         return rd_realloc(out, RD_MAX(length, 1));
 }
@@ -174,7 +177,7 @@ static void *wt_gz(wt_reader_t *reader, const void *in, size_t in_len, uint64_t 
                 stream.avail_out = (uInt)(size - length);
                 result           = inflate(&stream, Z_NO_FLUSH);
                 length           = size - stream.avail_out;
-                /* At the bound a stream may have its end still to come, which needs no room. */
+                /* A stream at the bound may still have to read its end, which needs no room. */
                 is_beyond = result == Z_BUF_ERROR && stream.avail_out == 0 && !wt_grow(&out, &size, length, bound);
         } while (!is_beyond && (result == Z_OK || (result == Z_BUF_ERROR && stream.avail_out == 0)));
         inflateEnd(&stream);
@@ -237,7 +240,7 @@ wt_lz4(wt_reader_t *reader, int is_standard, const char *in, size_t in_len, void
                 *out = wt_nothing(out_len);
                 return RD_KAFKA_RESP_ERR_NO_ERROR;
         }
-        /* Frames of brokers before 0.10 have another checksum. */
+        /* Frames of brokers before 0.10 have another kind of checksum. */
         if (!is_standard || LZ4F_isError(LZ4F_createDecompressionContext(&context, LZ4F_VERSION)))
                 return RD_KAFKA_RESP_ERR__BAD_COMPRESSION;
         buffer = rd_malloc(size);
@@ -277,7 +280,7 @@ wt_zstd(wt_reader_t *reader, const char *in, size_t in_len, void **out, size_t *
         at_most = ZSTD_decompressBound(in, in_len);
         if (at_most == ZSTD_CONTENTSIZE_ERROR)
                 return RD_KAFKA_RESP_ERR__BAD_COMPRESSION;
-        /* One that claims more than it is fits all the same. */
+        /* A batch whose claimed size is too large may still fit. */
         size   = (size_t)RD_MAX(RD_MIN(at_most, (unsigned long long)bound), 1);
         buffer = rd_malloc(size);
         length = ZSTD_decompress(buffer, size, in, in_len);
@@ -291,7 +294,8 @@ wt_zstd(wt_reader_t *reader, const char *in, size_t in_len, void **out, size_t *
         return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* What eventlog needs to go on behind the batch: `kafka::unreadable` reads it. A limit of 0: the batch is damaged, not large. */
+/* Returns the data that eventlog needs to continue behind the batch, as text: UnreadableBatch::parse reads it. A limit of 0
+ * means that the batch is damaged, not too large. */
 static const char *wt_failure(wt_reader_t *reader, int codec, int64_t offset, size_t in_len) {
         static __thread char text[256];
         const struct msgset_v2_hdr *header = reader->msetr_v2_hdr;

@@ -1,4 +1,4 @@
-//! Threads in the background: they yield the processor to those that ticks go through.
+//! Background threads, which yield the processor to the threads that process ticks.
 //!
 //! The lowest layer that needs them is the log, for checkpoints, and the highest is the engine's shell.
 
@@ -9,23 +9,24 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Of a priority, on Linux' scale from -20 to 19: a thread of ten less has a tenth of the time where two want the same core.
+/// Niceness added to the thread, on Linux's scale from -20 to 19: ten more leaves it a tenth of a contended core.
 #[cfg(target_os = "linux")]
 const LESS: i32 = 10;
 
 const GONE: &str = "the thread in the background has panicked";
 
-/// A thread that yields the processor to all others, whoever's they are, and does one thing after the other for one that does not.
+/// A thread that yields the processor to all other threads and runs one job after another for a thread of normal
+/// priority.
 ///
-/// It takes from nobody else, and tells nobody else: it may be put aside while it holds the lock of a channel, and then all who
-/// use that channel wait. So between it and the engine there is always the thread that calls [`Self::run`].
+/// Jobs and results pass only between it and the caller of [`Self::run`], which so always stands between it and the
+/// engine. The reason: it may be preempted while it holds a channel's lock, and then all users of that channel wait.
 pub struct BackgroundThread<Job, Done> {
     jobs: SyncSender<Job>,
     done: Receiver<(Done, Duration)>,
 }
 
 impl<Job: Send + 'static, Done: Send + 'static> BackgroundThread<Job, Done> {
-    /// Starts it, if the system can start a thread. It ends by itself when this is dropped.
+    /// Starts the thread; fails if the system cannot start one. It ends by itself when this value is dropped.
     pub fn start(name: &str, mut run: impl FnMut(Job) -> Done + Send + 'static) -> io::Result<Self> {
         let (jobs, received) = sync_channel(1);
         let (sent, done) = sync_channel(1);
@@ -41,14 +42,14 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundThread<Job, Done> {
         Ok(Self { jobs, done })
     }
 
-    /// Has something done, and waits for that; with what time it took of a processor.
+    /// Runs a job on the thread and waits for it; returns its result and the processor time that it took.
     pub fn run(&self, job: Job) -> (Done, Duration) {
         self.jobs.send(job).expect(GONE);
         self.done.recv().expect(GONE)
     }
 }
 
-/// Has the calling thread yield, where the system can do that for a thread alone.
+/// Lowers the priority of the calling thread, if the system supports that for a single thread.
 fn yield_to_others() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(LESS) {
@@ -56,14 +57,14 @@ fn yield_to_others() {
     }
 }
 
-/// Does something on the calling thread, which yields to nobody; with what time it took of a processor.
+/// Runs a job on the calling thread at normal priority; returns its result and the processor time that it took.
 pub fn run_at_once<Done>(run: impl FnOnce() -> Done) -> (Done, Duration) {
     let since = processor_time();
     let done = run();
     (done, processor_time().saturating_sub(since))
 }
 
-/// Time that the calling thread has had of a processor.
+/// Returns the processor time that the calling thread has used.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)

@@ -1,8 +1,8 @@
-//! What every event log must do, as checks to run against one.
+//! Conformance checks for event logs.
 //!
-//! Written against the seam alone: offsets ascend but need not be dense (a broker puts transaction markers among
-//! them), times keep milliseconds, and visibility is awaited. Each check makes topics of its own, named after it, and
-//! panics with what it found.
+//! They use the log's interface alone. Offsets ascend but need not be dense (a broker puts transaction markers among
+//! them). Times keep milliseconds, and visibility is awaited. Each check creates its own topics, named after it, and
+//! panics with its finding.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::{Consumer, EventLog, Fetched, LogError, NewRecord, Producer, Record, 
 const ARRIVAL_MAX: Duration = Duration::from_secs(120);
 /// Wait for something that must not come.
 const SILENCE: Duration = Duration::from_millis(50);
-/// One step of waiting.
+/// Timeout of one poll.
 const POLL: Duration = Duration::from_millis(100);
 const ANY: usize = usize::MAX;
 
@@ -70,7 +70,7 @@ fn commit(producer: &mut dyn Producer, records: impl IntoIterator<Item = NewReco
     producer.commit().unwrap();
 }
 
-/// Polls until `count` records came; they are checked to ascend and to be of `from`.
+/// Polls until `count` records came, and checks that they ascend and belong to `from`.
 fn take(consumer: &mut dyn Consumer, from: &TopicPartition, count: usize) -> Vec<Record> {
     let started = Instant::now();
     let mut taken: Vec<Record> = Vec::new();
@@ -107,7 +107,7 @@ fn records_survive(log: &dyn EventLog) {
     let written = [
         NewRecord {
             key: Some(b"key".into()),
-            // Order and repeats of headers count.
+            // The order and repetition of headers matter.
             headers: vec![header("b", b"1"), header("a", b""), header("b", &[0, 255])].into(),
             ..record("survive", 0, b"value")
         },
@@ -123,7 +123,7 @@ fn records_survive(log: &dyn EventLog) {
         assert_eq!(read.timestamp_ns, written.timestamp_ns);
         assert!(read.value == *written.value, "a value of {} bytes changed", written.value.len());
     }
-    // All else comes just so to a reader that does without headers.
+    // Everything else arrives unchanged at a reader without headers.
     let mut without = log.reader(&[at("survive", 0)]).unwrap();
     without.leave_headers();
     let bare = |records: Vec<Record>| -> Vec<Record> {
@@ -238,7 +238,7 @@ fn a_transaction_spans_topics_and_offsets(log: &dyn EventLog) {
         producer.send(record("span.out", 1, end)).unwrap();
         producer.send_offsets("span", &[(source.clone(), 2)]).unwrap();
         producer.send_offsets("span", &[(source.clone(), 3)]).unwrap();
-        // What was sent last counts; nothing counts before the end.
+        // The offsets sent last count; none counts before the transaction ends.
         take(&mut *consumer, &source, 1);
         assert_eq!(consumer.committed(&source).unwrap(), None, "before the {end}");
         if commits {
@@ -279,7 +279,7 @@ fn a_position_commits_beside_the_members(log: &dyn EventLog) {
     let mut consumer = log.subscribe("position", &["position.in"]).unwrap();
     take(&mut *consumer, &source, 1);
     assert_eq!(both(1, 1_000, false), [None, None]);
-    // It may be behind the end of its partition, because it need not be an offset.
+    // A position may lie behind the end of its partition, because it need not be an offset.
     assert_eq!(both(1, 1_000, true), [Some(1), Some(1_000)]);
     drop(consumer);
     assert_eq!(both(1, 7, true), [Some(1), Some(7)]);
@@ -363,7 +363,7 @@ fn positions_reach_the_end(log: &dyn EventLog) {
     assert_eq!(reader.position(&source).unwrap(), first);
     let read = take(&mut *reader, &source, 3);
     assert!(reader.position(&source).unwrap() > read[2].offset);
-    // The end may move for a moment after a commit returned; there is nothing left to read before it.
+    // The end may move for a moment after a commit has returned; no records are left before it.
     let started = Instant::now();
     let mut end = first;
     loop {
@@ -398,7 +398,7 @@ fn polls_respect_their_limits(log: &dyn EventLog) {
         lengths.into_iter().max()
     };
     assert!(run(7, ANY) <= Some(7));
-    // The limit may be passed by one record, and one record always comes.
+    // One record may exceed the limit, and at least one always comes.
     assert!(run(ANY, 3500) <= Some(4));
     assert_eq!(run(ANY, 1), Some(1));
 }
@@ -411,8 +411,8 @@ fn partitions_take_turns(log: &dyn EventLog) {
     let mut producer = log.producer("turns").unwrap();
     let records = |partition| (0..TURNS_RECORDS).map(move |_| record("turns", partition, "x"));
     commit(&mut *producer, (0..3).flat_map(records));
-    // A broker's records come partition by partition. Those of all are given time to come, and then take turns; where that
-    // time was too short for one partition, another was read out, and nothing is proven.
+    // A broker delivers partition by partition. All partitions get time to deliver, and then must take turns. If that
+    // time was too short for one partition, another one was drained meanwhile, and the attempt proves nothing.
     let started = Instant::now();
     let turns = loop {
         assert!(started.elapsed() < ARRIVAL_MAX, "one partition after the other was read out");
@@ -423,7 +423,8 @@ fn partitions_take_turns(log: &dyn EventLog) {
     assert!(turns.iter().all(|turns| *turns >= 25), "one partition was served alone: {turns:?} of 90 turns");
 }
 
-/// How often each partition of "turns" was served, once all had been; `None` if one was read out before so many turns.
+/// Counts the polls that served each partition of "turns", once all had been served; `None` if one was drained before
+/// so many polls.
 fn turns_of_three(log: &dyn EventLog, count: usize) -> Option<[usize; 3]> {
     let sources = [at("turns", 0), at("turns", 1), at("turns", 2)];
     let mut reader = log.reader(&sources).unwrap();
@@ -529,7 +530,7 @@ fn unknown_names_are_errors(log: &dyn EventLog) {
     unknown_partition(producer.send(record("known", 2, "x")).unwrap_err());
     unknown_partition(producer.send(record("known", -1, "x")).unwrap_err());
     unknown_topic(producer.send_offsets("g", &[(at("unknown", 0), 1)]).unwrap_err());
-    // A refused record leaves the transaction usable, and a topic made meanwhile is found.
+    // A refused record leaves the transaction usable, and the log finds a topic created meanwhile.
     topic(log, "known.later", 1, false);
     producer.send(record("known.later", 0, "x")).unwrap();
     producer.commit().unwrap();

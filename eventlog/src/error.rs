@@ -1,4 +1,4 @@
-//! What can go wrong with a log.
+//! The errors of a log.
 
 /// Every failure of an event log. Messages name the log and say what to do.
 #[derive(Debug, thiserror::Error)]
@@ -8,9 +8,9 @@ pub enum LogError {
     Unreadable {
         /// The log.
         url: String,
-        /// What was found.
+        /// The finding.
         found: String,
-        /// What the user can do.
+        /// The remedy for the user.
         action: String,
     },
     /// The log's file cannot be opened at all.
@@ -21,9 +21,9 @@ pub enum LogError {
     Denied {
         /// The log.
         url: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: String,
-        /// What the storage said.
+        /// The storage's message.
         cause: String,
     },
     /// The log can be read but not written.
@@ -34,7 +34,7 @@ pub enum LogError {
     ReadOnly {
         /// The log.
         url: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: String,
     },
     /// No space is left. The transaction is rolled back and still buffered: a later commit of it may succeed.
@@ -45,7 +45,7 @@ pub enum LogError {
     Full {
         /// The log.
         url: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: String,
     },
     /// Other writers held the log for too long. The transaction is still buffered: a later commit may succeed.
@@ -56,9 +56,9 @@ pub enum LogError {
     Busy {
         /// The log.
         url: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: String,
-        /// How long was waited, milliseconds.
+        /// Time waited, milliseconds.
         waited_ms: u64,
     },
     /// A limit of this process was reached: descriptors, memory or the size of files.
@@ -66,9 +66,9 @@ pub enum LogError {
     Limit {
         /// The log.
         url: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: String,
-        /// What the system said, with the limit.
+        /// The system's message, with the limit.
         cause: String,
     },
     /// Any other failure of the storage below.
@@ -76,19 +76,19 @@ pub enum LogError {
     Storage {
         /// The log.
         url: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: String,
-        /// What the storage said.
+        /// The storage's message.
         cause: String,
     },
-    /// What records are framed with is not to be had: the schema registry failed.
+    /// The schema registry failed, so that records cannot be framed.
     #[error("{url}: {found}; {action}")]
     Schemas {
         /// The registry.
         url: String,
-        /// What was found.
+        /// The finding.
         found: String,
-        /// What the user can do.
+        /// The remedy for the user.
         action: String,
     },
     /// Another live member holds the consumer group.
@@ -117,7 +117,7 @@ pub enum LogError {
         /// The transactional id that both use.
         transactional_id: String,
     },
-    /// The log acknowledged a transaction, and does not have its offsets any more.
+    /// The log acknowledged a transaction, but no longer has its offsets.
     #[error(
         "{url}: a transaction of producer {transactional_id:?} that was acknowledged is not in the log: a broker that was killed or \
          stood still has left it without its commit markers (the broker's own log names the partitions); find it by \
@@ -129,50 +129,50 @@ pub enum LogError {
         /// The transactional id of its producer.
         transactional_id: String,
     },
-    /// A topic that the log does not have.
+    /// The topic does not exist in the log.
     #[error("{url}: no topic {topic:?}; the log has {known}; create the topic first or check its name")]
     UnknownTopic {
         /// The log.
         url: String,
-        /// The topic asked for.
+        /// The requested topic.
         topic: String,
         /// The topics that exist, for the message.
         known: String,
     },
-    /// A partition that the topic does not have, or that this consumer does not read.
+    /// The partition does not exist in the topic, or this consumer does not read it.
     #[error("{url}: no partition {partition} of topic {topic:?} here; allowed: {allowed}")]
     UnknownPartition {
         /// The log.
         url: String,
         /// The topic.
         topic: String,
-        /// The partition asked for.
+        /// The requested partition.
         partition: i32,
-        /// The partitions that may be named, for the message.
+        /// The allowed partitions, for the message.
         allowed: String,
     },
-    /// A topic specification that cannot be, or that differs from the topic of that name.
+    /// The topic specification is invalid, or differs from the existing topic of that name.
     #[error("{url}: topic {topic:?} cannot be created: {found}; {action}")]
     TopicConflict {
         /// The log.
         url: String,
         /// The topic.
         topic: String,
-        /// What is wrong.
+        /// The fault.
         found: String,
-        /// What the user can do.
+        /// The remedy for the user.
         action: String,
     },
-    /// An argument outside what is allowed.
+    /// An argument outside its allowed values.
     #[error("{url}: {argument} {value:?} is not allowed; {allowed}")]
     Argument {
         /// The log.
         url: String,
-        /// Which argument.
+        /// The argument's name.
         argument: &'static str,
-        /// Its value.
+        /// The argument's value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         allowed: String,
     },
     /// A producer was used out of order: `send` outside a transaction, or `begin` inside one.
@@ -185,7 +185,7 @@ pub enum LogError {
         /// The state it needs.
         needs: &'static str,
     },
-    /// The open transaction would outgrow memory. It stays open without the record.
+    /// The open transaction would exceed its size limit. It stays open without the record.
     #[error(
         "{url}: a transaction of {bytes} bytes is over the limit of {bytes_max} (TRANSACTION_BYTES_MAX); commit \
          more often or send smaller records"
@@ -193,7 +193,7 @@ pub enum LogError {
     TransactionTooLarge {
         /// The log.
         url: String,
-        /// Its size with the record refused.
+        /// Size of the transaction with the refused record.
         bytes: usize,
         /// The limit.
         bytes_max: usize,
@@ -205,12 +205,12 @@ pub enum LogError {
     Unreachable {
         /// The log.
         url: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: String,
-        /// What was found.
+        /// The finding.
         cause: String,
     },
-    /// The cluster does not take this user, or this program does not take the cluster's certificate.
+    /// The cluster rejects this user, or this program rejects the cluster's certificate.
     #[error(
         "{url}: refused while {doing}: {cause}; check security.protocol, the user and the password, and the \
          certificate authority"
@@ -218,9 +218,9 @@ pub enum LogError {
     Authentication {
         /// The log.
         url: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: String,
-        /// What was found; without secrets.
+        /// The finding, without secrets.
         cause: String,
     },
     /// The cluster knows this user but does not allow the operation.
@@ -228,9 +228,9 @@ pub enum LogError {
     NotAuthorized {
         /// The log.
         url: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: String,
-        /// What is not allowed.
+        /// The operation that is not allowed.
         cause: String,
     },
     /// Another error of the cluster.
@@ -238,14 +238,14 @@ pub enum LogError {
     Broker {
         /// The log.
         url: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: String,
         /// Kafka's name of the error.
         code: String,
-        /// What the client says about it.
+        /// The client's message.
         cause: String,
     },
-    /// A batch of records that cannot be unpacked, and of which the client does not say where it ends.
+    /// A batch of records cannot be unpacked, and the client does not report where it ends.
     #[error(
         "{url}: topic {topic:?} partition {partition} cannot be read at offset {offset}: {cause}. Have the records before the next offset \
          removed (kafka-delete-records.sh)"
@@ -259,10 +259,10 @@ pub enum LogError {
         partition: i32,
         /// The batch's first offset.
         offset: i64,
-        /// What the client says about it.
+        /// The client's message.
         cause: String,
     },
-    /// A record that the log does not take. The transaction stays open without it.
+    /// The record is larger than the log accepts. The transaction stays open without it.
     #[error("{url}: a record of {bytes} bytes for topic {topic:?} is over the limit; {action}")]
     RecordTooLarge {
         /// The log.
@@ -271,23 +271,22 @@ pub enum LogError {
         topic: String,
         /// Size of its key and value.
         bytes: usize,
-        /// What the user can do.
+        /// The remedy for the user.
         action: &'static str,
     },
-    /// The log aborted the transaction; nothing of it is visible, nor will be. The caller calls `abort`, takes back
-    /// what the transaction stood for, and may begin another.
+    /// The log aborted the transaction; nothing of it is or becomes visible. The caller calls `abort`, rolls back its own
+    /// state, and may begin another.
     #[error("{url}: the transaction of {transactional_id:?} was aborted: {cause}; nothing of it was written")]
     Aborted {
         /// The log.
         url: String,
         /// The producer.
         transactional_id: String,
-        /// Why.
+        /// The reason.
         cause: String,
     },
-    /// Nobody can say whether the transaction committed. The producer refuses every further call: the caller drops it,
-    /// makes a new one with the same transactional id, which settles the transaction, and learns the outcome from the
-    /// committed offsets.
+    /// The outcome of the commit is unknown. The producer refuses every further call. The caller drops it and makes a new one
+    /// with the same transactional id, which settles the transaction; the committed offsets then tell the outcome.
     #[error(
         "{url}: no answer while {doing} for {transactional_id:?}, the outcome of its transaction is unknown: {cause}"
     )]
@@ -296,12 +295,12 @@ pub enum LogError {
         url: String,
         /// The producer.
         transactional_id: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: String,
-        /// What was found.
+        /// The finding.
         cause: String,
     },
-    /// Records are there and do not come.
+    /// The log has unread records, but does not deliver them.
     #[error(
         "{url}: nothing was read for {waited_ms} ms, though there are records: {what} ({cause}); check the brokers, \
          and start this process again"
@@ -309,14 +308,14 @@ pub enum LogError {
     Stalled {
         /// The log.
         url: String,
-        /// A partition that stands still, and where.
+        /// A stalled partition with its position.
         what: String,
-        /// How long was waited, milliseconds.
+        /// Time waited, milliseconds.
         waited_ms: u64,
-        /// What was reported meanwhile.
+        /// The trouble reported meanwhile.
         cause: String,
     },
-    /// Reading was to go on at an offset that the partition does not have.
+    /// The partition does not have the offset at which reading should continue.
     #[error(
         "{url}: {topic}/{partition} has no offset {offset}, but {there}: records were removed before they were read, \
          or the topic was made anew; start the process again, which says what is missing and how to go on, and keep records for longer"
@@ -328,9 +327,9 @@ pub enum LogError {
         topic: String,
         /// The partition.
         partition: i32,
-        /// The offset asked for.
+        /// The requested offset.
         offset: i64,
-        /// What there is, for the message.
+        /// The offsets that exist, for the message.
         there: String,
     },
     /// Another member with the same instance id took over.
@@ -347,7 +346,7 @@ pub enum LogError {
         /// The instance id that both use.
         instance_id: String,
     },
-    /// A log URL that names no log.
+    /// The URL names no log.
     #[error(
         "log URL {url:?}: {found}; allowed: sqlite:PATH, for example sqlite:warptape.db, or \
          kafka:HOST:PORT[,HOST:PORT…], for example kafka:localhost:9092"
@@ -355,7 +354,7 @@ pub enum LogError {
     Url {
         /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// The fault in it.
         found: String,
     },
 }

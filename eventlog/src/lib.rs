@@ -1,7 +1,8 @@
-//! The event log seam: topics of partitions of records, consumers with groups and committed offsets, and producers
-//! whose transactions cover records of many topics and source offsets alike.
+//! The event log's interface: topics of partitioned records, consumers with groups and committed offsets, and
+//! transactional producers. One transaction covers records of many topics and source offsets.
 //!
-//! Start at [`open_url`], [`SqliteLog`] or [`KafkaLog`]. This crate alone knows how a log is stored. It must not know what the bytes mean.
+//! Start at [`open_url`], [`SqliteLog`] or [`KafkaLog`]. This crate alone knows how a log is stored. It does not
+//! interpret the records' bytes.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -24,12 +25,13 @@ pub use topic::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
 pub use url::{OpenMode, open_url};
 pub use warptape_record::{Record, TopicPartition, UNREADABLE_BATCH_HEADER, UnreadableBatch};
 
-/// A topic with its storage rules. What is `None` is left to the log; a log that keeps everything once ignores it.
+/// A topic with its storage rules. Fields that are `None` are left to the log; the embedded log ignores replication and
+/// retention.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicSpec {
     /// Name, unique in the log.
     pub name: String,
-    /// Number of partitions. On Kafka some may be added later.
+    /// Number of partitions. On Kafka it may grow later.
     pub partitions: i32,
     /// Keep only the newest record of each key (older ones may stay readable for a while).
     pub compacted: bool,
@@ -37,7 +39,7 @@ pub struct TopicSpec {
     pub replication: Option<i16>,
     /// Number of copies that must have a record before it counts as written.
     pub min_insync_replicas: Option<i16>,
-    /// Records of a topic that is not compacted may be removed when they are older than this.
+    /// Age from which records may be removed, if the topic is not compacted.
     pub retention: Option<Duration>,
 }
 
@@ -50,18 +52,18 @@ pub struct TopicInfo {
     pub offsets: Vec<OffsetRange>,
 }
 
-/// Offsets of a partition: `first..next`. Not every offset in between has a record: one may have been compacted away,
-/// was aborted, or belongs to the log itself (Kafka ends each transaction with a marker in each partition). Who reads to
-/// the end reads until [`Consumer::position`] has reached it.
+/// Offsets of a partition: `first..next`. Some offsets in between have no record: it was compacted away or aborted, or
+/// is a marker of the log (Kafka ends transactions with one). A reader has reached the end when [`Consumer::position`]
+/// has reached `next`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetRange {
     /// Oldest offset that can be read.
     pub first: i64,
-    /// End of what can be read: the next record that becomes readable has at least this offset.
+    /// End of the readable records: the next record that becomes readable has at least this offset.
     pub next: i64,
 }
 
-/// A record to be written. A producer copies it, so that it may borrow from whoever made it.
+/// A record to be written. A producer copies it, so it may borrow from its maker.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct NewRecord<'a> {
     /// Topic name.
@@ -72,87 +74,92 @@ pub struct NewRecord<'a> {
     pub key: Option<Cow<'a, [u8]>>,
     /// Headers in order.
     pub headers: Cow<'a, [(String, Vec<u8>)]>,
-    /// Create time, nanoseconds since the epoch. Kafka keeps milliseconds, and takes 0 for the present.
+    /// Create time, nanoseconds since the epoch. Kafka keeps milliseconds, and treats 0 as the current time.
     pub timestamp_ns: i64,
     /// Payload.
     pub value: Cow<'a, [u8]>,
 }
 
-/// What a poll gave.
+/// Result of a poll.
 #[derive(Debug)]
 pub enum Fetched {
-    /// These partitions are the consumer's from now on; it starts at their committed offsets unless told to seek, and where the log
-    /// does not have such an offset any more, at the nearest that it has.
+    /// These partitions are assigned to the consumer from now on. It starts at their committed offsets unless told to
+    /// seek. If the log no longer has such an offset, it starts at the nearest one.
     Assigned(Vec<TopicPartition>),
-    /// These partitions are taken away; what they caused must be committed or dropped before the next poll, which hands
-    /// them over.
+    /// These partitions are revoked. Their effects must be committed or dropped before the next poll, which hands the
+    /// partitions over.
     Revoked(Vec<TopicPartition>),
-    /// These partitions are someone else's already, because this member was silent for too long: what they caused can
+    /// These partitions already belong to another member, because this one was silent for too long. Their effects can
     /// no longer be committed and must be dropped.
     Lost(Vec<TopicPartition>),
     /// Records of one partition, by ascending offset.
     Records {
-        /// Where they came from.
+        /// Partition of the records.
         source: TopicPartition,
         /// The records; never empty.
         records: Vec<Record>,
     },
-    /// Nothing came within the time given.
+    /// No record came within the timeout.
     Idle,
 }
 
-/// An event log. Handles are cheap; consumers and producers each own what they need and may move to other threads.
+/// An event log. Handles are cheap; consumers and producers own their state and may move to other threads.
 pub trait EventLog: Send + Sync {
-    /// Creates missing topics. One that exists with other partitions or another rule is an error.
+    /// Creates missing topics. An existing topic with other partitions or another storage rule is an error.
     fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError>;
-    /// All topics, by name. On a cluster of others' topics that is a question for each of them: for those who list topics.
+    /// Returns all topics, sorted by name. On Kafka this asks about every topic of the cluster, so it is meant for
+    /// listings.
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError>;
-    /// The topics of these names, by name; those that do not exist are left out, and nothing is asked about any other.
+    /// Returns the topics of these names, sorted by name. Missing ones are left out; no other topic is asked about.
     fn topics_named(&self, names: &[&str]) -> Result<Vec<TopicInfo>, LogError> {
         let mut topics = self.topics()?;
         topics.retain(|topic| names.contains(&topic.spec.name.as_str()));
         Ok(topics)
     }
-    /// The topic of this name, if it exists.
+    /// Returns the topic of this name; `None` if it does not exist.
     fn topic(&self, name: &str) -> Result<Option<TopicInfo>, LogError> {
         Ok(self.topics_named(&[name])?.pop())
     }
-    /// The names of all topics, for whoever is told that there is none of another name.
+    /// Returns the names of all topics, for messages about an unknown topic.
     fn topic_names(&self) -> Result<Vec<String>, LogError> {
         Ok(self.topics()?.into_iter().map(|topic| topic.spec.name).collect())
     }
-    /// Number of partitions of a topic as it is now: some may have been added. 0 where there is no such topic.
+    /// Returns the current number of partitions of a topic; partitions may have been added. 0 if the topic does not
+    /// exist.
     fn partitions(&self, topic: &str) -> Result<i32, LogError> {
         Ok(self.topic(topic)?.map_or(0, |info| info.spec.partitions))
     }
-    /// Whether all partitions of a topic can be reached now, with a wait of about `timeout` for each answer: the error names who
-    /// does not answer. A log in a file is there.
+    /// Checks that all partitions of a topic can be reached now, waiting about `timeout` for each answer. The error
+    /// names the brokers that do not answer. A log in a file is always reachable.
     fn reach(&self, _topic: &str, _timeout: Duration) -> Result<(), LogError> {
         Ok(())
     }
-    /// What clients of the log say of themselves, the newest of each kind; nothing where there are none, or before they have said it.
+    /// Returns the latest statistics of the log's clients by kind; empty if there are no clients or none has reported
+    /// yet.
     fn client_figures(&self) -> Vec<ClientFigures> {
         Vec::new()
     }
-    /// A member of a consumer group; its first news is [`Fetched::Assigned`]. The embedded log allows one live member per
-    /// group and refuses a second one. On Kafka the members share the partitions, and one that gets none hears nothing.
+    /// Joins a consumer group; the member's first news is [`Fetched::Assigned`]. The embedded log allows one live
+    /// member per group and refuses a second one. On Kafka the members share the partitions; one without partitions
+    /// gets no news.
     fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError>;
-    /// A reader outside any group, positioned by [`Consumer::seek`] (default: the beginning of each partition). It has
-    /// no assignments and no committed offsets.
+    /// Opens a reader outside any group, positioned by [`Consumer::seek`] (default: the beginning of each partition).
+    /// It has no assignments and no committed offsets.
     fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError>;
-    /// A producer; one at a time per transactional id (a newer one fences the older).
+    /// Opens a producer. Each transactional id has one live producer: a newer one fences the older.
     fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError>;
-    /// First and next offset of a partition.
+    /// Returns the first and next offset of a partition.
     fn offsets(&self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
         self.reader(std::slice::from_ref(partition))?.offsets(partition)
     }
-    /// Committed next-to-read offset of a partition for a group, without joining it; `None` before the first commit.
+    /// Returns a group's committed next-to-read offset of a partition, without joining the group; `None` before the
+    /// first commit.
     fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
-    /// Next offset of a partition, behind what transactions wrote that have not ended yet, or whose end this partition has not
-    /// heard of: another one may have. Until they have it hides all that was committed behind them; [`OffsetRange::next`] and
-    /// [`Consumer::position`] reach this offset then.
+    /// Returns the next offset of a partition behind all written records, including those of transactions without a
+    /// known end in this partition. Such a transaction hides all later commits in the partition until its end arrives.
+    /// Then [`OffsetRange::next`] and [`Consumer::position`] reach this offset.
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError>;
-    /// Where partitions end, in their order: asked all at once where the log can be.
+    /// Returns the ends of partitions, in the order given; one request covers all of them if the log supports that.
     fn ends(&self, partitions: &[TopicPartition]) -> Result<Vec<PartitionEnd>, LogError> {
         let mut reader = self.reader(partitions)?;
         let end = |partition: &TopicPartition| {
@@ -161,49 +168,50 @@ pub trait EventLog: Send + Sync {
         };
         partitions.iter().map(end).collect()
     }
-    /// The largest record that each of these topics takes of this client: bytes of key, value and headers together, before any
-    /// compression. On Kafka it is what the cluster and the client's settings say now; producers that are started later keep
-    /// to the limits of all topics that were asked about.
+    /// Returns the size of the largest record that each of these topics takes from this client: bytes of key, value and
+    /// headers together, uncompressed. On Kafka the current settings of the cluster and the client decide it. Producers
+    /// that start later respect the limits of all topics asked about.
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError>;
-    /// Whose clock the times of a topic's records are of; `None` where the log does not tell, or has no such topic. A file that
-    /// records were copied into has the clock of where they were copied from.
+    /// Returns whose clock a topic's record times are from; `None` if the log does not know it or the topic does not
+    /// exist. A log file with copied records reports the clock of their original log.
     fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError>;
-    /// Makes sure that this process alone acts under a name, until what is returned is dropped or the process ends. On
-    /// Kafka there is nothing to hold, because a producer's transactional id fences.
+    /// Claims a name for this process alone, until the returned value is dropped or the process ends. On Kafka the
+    /// claim is empty, because a producer's transactional id fences.
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError>;
-    /// Whether a consumer group has a live member. On Kafka one that was killed counts until its session ends, and
-    /// with the newer protocol the answer is always yes.
+    /// Returns true if a consumer group has a live member. On Kafka a killed member counts until its session ends, and
+    /// with the newer group protocol the answer is always true.
     fn has_member(&self, group: &str) -> Result<bool, LogError>;
-    /// How the log is named to users: `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`.
+    /// Returns the log's name for users: `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`.
     fn url(&self) -> String;
 }
 
-/// Whose clock the time of a record is of.
+/// The clock behind a record's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordClock {
-    /// That of who wrote it.
+    /// The clock of the record's writer.
     Writer,
-    /// That of the log, which gives each record the time at which it takes it: `message.timestamp.type=LogAppendTime` of a Kafka topic.
+    /// The clock of the log, which stamps each record on arrival: `message.timestamp.type=LogAppendTime` of a Kafka
+    /// topic.
     Log,
 }
 
-/// Where a partition ends.
+/// The end of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartitionEnd {
-    /// As far as it can be read: [`OffsetRange::next`].
+    /// End of the readable records: [`OffsetRange::next`].
     pub readable: i64,
-    /// Behind all that was written to it: [`EventLog::written_end`].
+    /// End of all written records: [`EventLog::written_end`].
     pub written: i64,
 }
 
-/// What a client of a log says of itself. What it counts begins at 0 with the client, which may be replaced.
+/// Statistics of one client of a log. Its counters start at 0 with the client, which may be replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientFigures {
-    /// What it is: `consumer` or `producer`.
+    /// Kind of client: `consumer` or `producer`.
     pub client: &'static str,
-    /// Brokers that it knows.
+    /// Number of known brokers.
     pub brokers: u64,
-    /// Those of them that it is connected to; it connects where it has something to ask.
+    /// Number of known brokers with a connection; the client connects when it has a request.
     pub brokers_connected: u64,
     /// Requests sent.
     pub requests: u64,
@@ -213,63 +221,65 @@ pub struct ClientFigures {
     pub received_bytes: u64,
     /// Requests that could not be sent, failed or had no answer in time.
     pub errors: u64,
-    /// Records that wait to be sent, or to be acknowledged.
+    /// Records that wait to be sent or acknowledged.
     pub queued_records: u64,
-    /// 99 % of the last requests had their answer within this time, in microseconds, by the slowest broker; `None` where there were none.
+    /// 99th percentile of the latest requests' round trips at the slowest broker, in microseconds; `None` without
+    /// requests.
     pub round_trip_us: Option<u64>,
 }
 
 /// Reads committed records.
 pub trait Consumer: Send {
-    /// Waits up to `timeout` for up to `records_max` records of one partition, taking the partitions in turn. The first
-    /// record that reaches `bytes_max` is the last of a poll, and one record always comes.
+    /// Waits up to `timeout` for up to `records_max` records of one partition; partitions take turns. A poll ends with
+    /// the first record that reaches `bytes_max`, and always returns at least one if there is any.
     fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError>;
-    /// Says that nobody looks at headers: records may come without theirs from now on, which is faster on Kafka.
+    /// Declares that the caller ignores headers: records may come without them from now on, which is faster on Kafka.
     fn leave_headers(&mut self) {}
-    /// Gives no more records of these partitions until they are resumed. A member may name partitions that were taken
-    /// away from it here, in `resume` and in `seek`: nothing happens.
+    /// Delivers no more records of these partitions until they are resumed. Revoked partitions may be named here, in
+    /// `resume` and in `seek`; the call then has no effect.
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;
     /// Ends a pause.
     fn resume(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;
-    /// The next record read of the partition is the first at or after `offset`. On Kafka an offset behind the end is an
-    /// error, and so is, for a member of a group, one whose records were removed.
+    /// Sets the position: the next record read is the first at or after `offset`. On Kafka an offset behind the end is
+    /// an error. For a member of a group, an offset whose records were removed is an error as well.
     fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), LogError>;
-    /// Committed next-to-read offset of a partition for this consumer's group, whether it reads it or not; `None` before the first commit.
+    /// Returns the group's committed next-to-read offset of any partition; `None` before the first commit.
     fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
-    /// Where reading of a partition stands: everything before this offset was polled or will never come. It reaches
-    /// [`OffsetRange::next`] by polling, also where the last offsets have no records.
+    /// Returns the reading position of a partition: every record before it was polled or will never come. Polling moves
+    /// it up to [`OffsetRange::next`], even if the last offsets have no records.
     fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError>;
-    /// First and next offset of a partition.
+    /// Returns the first and next offset of a partition.
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError>;
 }
 
 /// Writes transactions. Dropping a producer aborts an open one.
 ///
-/// Errors say what became of the open transaction:
-/// - [`LogError::Full`], [`LogError::Busy`]: it is still open and wholly buffered; commit again or abort.
+/// Errors tell what became of the open transaction:
+/// - [`LogError::Full`], [`LogError::Busy`]: it is still open and fully buffered; commit again or abort.
 /// - [`LogError::Aborted`]: it was aborted; call [`Producer::abort`], roll back and begin another.
-/// - [`LogError::Fenced`]: it was aborted, and this producer is at its end.
-/// - [`LogError::OutcomeUnknown`]: it committed or it will be aborted. This producer is at its end: drop it and make a
-///   new one with the same transactional id, which settles it; then the committed offsets tell.
-/// - anything else, from `send` and `send_offsets`: it is open, without what was refused; from `commit` and `abort`: as
-///   for [`LogError::OutcomeUnknown`].
+/// - [`LogError::Fenced`]: it was aborted; this producer accepts no further calls.
+/// - [`LogError::OutcomeUnknown`]: it committed or it will be aborted. This producer accepts no further calls: drop it
+///   and make a new one with the same transactional id, which settles it. Then the committed offsets tell the outcome.
+/// - any other error, from `send` and `send_offsets`: it is open, without the refused data; from `commit` and `abort`:
+///   as for [`LogError::OutcomeUnknown`].
 pub trait Producer: Send {
     /// Opens a transaction.
     fn begin(&mut self) -> Result<(), LogError>;
     /// Adds a record to the open transaction.
     fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError>;
-    /// Adds next-to-read offsets of a consumer group to the open transaction. If this log has a live member of the group,
-    /// they commit only while the group sees it as one; [`Producer::commit_as_owner`] sees to single partitions.
+    /// Adds next-to-read offsets of a consumer group to the open transaction. If this log has a live member of the
+    /// group, they commit only while the group still accepts that member. [`Producer::commit_as_owner`] checks single
+    /// partitions.
     fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError>;
-    /// Adds an offset of a partition that no member of the group reads: it commits whoever the group's members are.
+    /// Adds an offset of a partition that no member of the group reads; it commits regardless of the group's members.
     fn send_position(&mut self, group: &str, partition: &TopicPartition, next: i64) -> Result<(), LogError>;
     /// Makes the transaction visible and durable, all or nothing.
     fn commit(&mut self) -> Result<(), LogError> {
         self.commit_as_owner(&|| true)
     }
-    /// Likewise, if `is_owner` says so; otherwise the transaction is aborted. It is asked when the membership is fixed in
-    /// whose name offsets commit: a caller that says no before it lets go of a partition cannot commit what that
-    /// partition caused once it is someone else's.
+    /// Commits likewise if `is_owner` returns true; otherwise aborts the transaction. `is_owner` is asked when the
+    /// membership for the offsets' commit is fixed. A caller that answers false before it releases a partition thus
+    /// cannot commit the partition's effects once another member owns it.
     fn commit_as_owner(&mut self, is_owner: &dyn Fn() -> bool) -> Result<(), LogError>;
     /// Drops the open transaction.
     fn abort(&mut self) -> Result<(), LogError>;

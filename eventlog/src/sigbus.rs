@@ -1,7 +1,7 @@
-//! Says which file was cut when that ends the process.
+//! Names the truncated file when SIGBUS ends the process.
 //!
-//! SQLite has the index of a write-ahead log in memory. Whoever reads a page of it that somebody has cut off is ended by the system
-//! (SIGBUS), without a word. What is committed is in the write-ahead log by then, and stays there.
+//! SQLite maps the index of a write-ahead log into memory. If another process truncates that file, the system ends the
+//! reader of a lost page with SIGBUS and no message. Committed data is in the write-ahead log by then, and stays there.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -12,12 +12,12 @@ use rustix::fs::{Mode, OFlags};
 
 /// The signal's number on Linux.
 const SIGBUS: i32 = 7;
-/// Longest line of the list of mappings that is looked at.
+/// Longest line of the list of mappings that is examined.
 const LINE_BYTES_MAX: usize = 4 << 10;
 
-/// Has the process say what has ended it, from now on.
+/// Installs a handler that names the truncated file before SIGBUS ends the process.
 pub fn say_before_sigbus() -> io::Result<()> {
-    // SAFETY: what is done when the signal comes allocates nothing, takes no lock and calls nothing but the system.
+    // SAFETY: the handler allocates nothing, takes no lock and calls only the system.
     unsafe {
         signal_hook_registry::register_sigaction(SIGBUS, |info| {
             // SAFETY: a signal of this kind has an address.
@@ -27,11 +27,12 @@ pub fn say_before_sigbus() -> io::Result<()> {
     Ok(())
 }
 
-/// The signal comes again once this is back, and ends the process: whoever caught it before has taken its handler back.
+/// Writes the message. After the return the signal is raised again and then ends the process, because the handler that
+/// was installed before has restored the default action.
 fn say(address: usize) {
     static WAS_SAID: AtomicBool = AtomicBool::new(false);
     if WAS_SAID.swap(true, Ordering::Relaxed) {
-        // Nobody has taken it back.
+        // No handler restored the default action.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::ABORT);
         return;
     }
@@ -54,7 +55,7 @@ fn say(address: usize) {
     }
 }
 
-/// The file that is mapped at an address, in `line`.
+/// Returns the file mapped at an address, in `line`.
 fn mapped_at(address: usize, line: &mut [u8; LINE_BYTES_MAX]) -> Option<&[u8]> {
     let maps = rustix::fs::open(c"/proc/self/maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut length = 0;
@@ -73,7 +74,7 @@ fn mapped_at(address: usize, line: &mut [u8; LINE_BYTES_MAX]) -> Option<&[u8]> {
     None
 }
 
-/// True if a line such as `7f00-7f08 rw-s 00000000 08:01 123 /a/path` names a range with the address.
+/// Returns true if a line such as `7f00-7f08 rw-s 00000000 08:01 123 /a/path` has a range with the address.
 fn holds(line: &[u8], address: usize) -> bool {
     let number = |digits: &[u8]| usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
     let range = || {

@@ -1,13 +1,13 @@
-//! What a topic's specification may say, on every log alike.
+//! Limits of a topic's specification, common to all logs.
 
 use crate::{LogError, TopicSpec};
 
 /// Longest topic name, bytes (Kafka's limit).
 pub const TOPIC_NAME_BYTES_MAX: usize = 249;
-/// Most partitions of a topic.
+/// Largest number of partitions of a topic.
 pub const PARTITIONS_MAX: i32 = 4096;
 
-/// Refuses a specification that cannot be.
+/// Rejects an invalid specification.
 pub(crate) fn check_spec(url: &str, spec: &TopicSpec) -> Result<(), LogError> {
     let conflict = |found: &str, action: String| LogError::TopicConflict {
         url: url.to_owned(),
@@ -35,7 +35,7 @@ pub(crate) fn check_spec(url: &str, spec: &TopicSpec) -> Result<(), LogError> {
     Ok(())
 }
 
-/// The error of a topic that exists otherwise than wanted.
+/// Returns the error for a topic that exists with another specification; `None` if they match.
 pub(crate) fn conflict_of(url: &str, found: &TopicSpec, wanted: &TopicSpec) -> Option<LogError> {
     if (found.partitions, found.compacted) == (wanted.partitions, wanted.compacted) {
         return None;

@@ -1,22 +1,22 @@
-//! From a log's URL to the log.
+//! Opens a log by its URL.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::{Durability, EventLog, KafkaLog, KafkaOptions, LogError, SqliteLog};
 
-/// What the log will be used for.
+/// The intended use of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
-    /// Reading and writing; a log that does not exist is made.
+    /// Reading and writing; a missing log is created.
     Write(Durability),
-    /// Reading a log that exists.
+    /// Reading an existing log.
     Read,
 }
 
-/// Opens the log that a URL names: `sqlite:PATH`, with PATH taken as it is (no escapes, no parameters), or
-/// `kafka:HOST:PORT[,HOST:PORT…]` with the default options. How a Kafka cluster keeps what it was given is its own
-/// setting, whatever the mode.
+/// Opens the log of a URL: `sqlite:PATH`, with PATH taken literally (no escapes, no parameters), or
+/// `kafka:HOST:PORT[,HOST:PORT…]` with the default options. A Kafka cluster's own settings decide durability, whatever
+/// the mode.
 pub fn open_url(url: &str, mode: OpenMode) -> Result<Arc<dyn EventLog>, LogError> {
     if let Some(brokers) = url.strip_prefix("kafka:") {
         return Ok(Arc::new(KafkaLog::open(KafkaOptions::new(brokers))?));

@@ -14,15 +14,15 @@ use warptape_sources::csv::{BadLines, CsvConfig, CsvSource, FeedOrder};
 use warptape_sources::dbn::DbnSource;
 use warptape_stages::{GroupStage, Isa, PartitionIntake, StageConfig};
 
-/// Bytes as a file, for what reads files.
+/// Bytes as a file, for code that reads files.
 struct InFile {
     _folder: tempfile::TempDir,
-    /// Where it is.
+    /// Path of the file.
     path: PathBuf,
 }
 
 impl InFile {
-    /// A file of this name with these bytes.
+    /// Writes a file with this name and these bytes.
     fn new(name: &str, bytes: &[u8]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join(name);

@@ -1,13 +1,14 @@
-//! Critical risk requests at the worst time: while the log is read as fast as possible, beside a flood of batch tasks, on a machine whose
-//! cores others keep busy.
+//! Critical risk requests at the worst time: during reading at full speed, beside a flood of batch tasks, on a machine
+//! with busy cores.
 //!
-//! A backlog of ticks lies in the log before the engine starts, with batch requests of minutes of work. As many threads as the machine has
-//! cores do nothing but keep these busy. 200 critical requests (two options each, in turn with prices that are given and prices of the
-//! market) are published one after the other, each in a transaction of its own. From a request's publication, which is the end of that
-//! transaction, until the engine has read it, and until its first slice begins: the engine's own times, of the result.
+//! The log has a backlog of ticks before the engine starts, and batch requests with minutes of work. One thread per
+//! core keeps the machine busy. 200 critical requests are published one after another, each in its own transaction.
+//! Each has two options, alternately with given prices and with prices of the market. Two times are measured from a
+//! request's publication, the end of that transaction: until the engine has read it, and until its first slice begins.
+//! They are the engine's own times, from the result.
 //!
-//! `cargo bench -p warptape-tests --bench critical` takes the embedded log, and `-- kafka` a broker, by `tests/services run cargo bench …`;
-//! numbers are those of requests and of millions of ticks.
+//! `cargo bench -p warptape-tests --bench critical` uses the embedded log, and `-- kafka` a broker, with
+//! `tests/services run cargo bench …`. Number arguments are the counts of requests and of millions of ticks.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -38,18 +39,18 @@ const PARTITIONS: i32 = 4;
 const RECORD_TICKS: usize = 256;
 const REQUESTS: u64 = 200;
 const MILLIONS: u64 = 6;
-/// Batch requests that lie there: an eighth of a second of one core each, about.
+/// Number of batch requests in the log; each takes about an eighth of a second of one core.
 const FLOOD: usize = 1_000;
-/// Between two critical requests.
+/// Time between two critical requests.
 const EVERY: Duration = Duration::from_millis(20);
-/// Before the first one: the engine has to have its partitions.
+/// Time before the first one, in which the engine gets its partitions.
 const FIRST: Duration = Duration::from_millis(500);
 const ANSWERS_MAX: Duration = Duration::from_secs(120);
 
 fn main() {
     allocator::set_up();
     let arguments: Vec<String> = std::env::args().collect();
-    // `cargo test --benches` asks whether it runs, not how fast.
+    // `cargo test --benches` checks only that it runs.
     if !arguments.iter().any(|argument| argument == "--bench") {
         return;
     }
@@ -123,7 +124,7 @@ fn measure(name: &str, log: &Arc<dyn EventLog>, prefix: &str, requests: u64, tic
     print("publication to answer", |answer| answer.finished_ns);
 }
 
-/// What `warptape run` has where nothing is configured, but for the names of its topics and group.
+/// Returns the default configuration of `warptape run`, except the names of its topics and group.
 fn configuration(topics: &Topics, prefix: &str, cores: usize) -> EngineConfig {
     let sources = Sources { cores, ..Sources::default() };
     let mut config = load(&sources).expect("the defaults are good").0.engine_config(None);
@@ -165,7 +166,7 @@ fn critical(number: u64) -> RiskRequest {
     request("CRITICAL", &problem)
 }
 
-/// Who publishes requests.
+/// The publisher of requests.
 struct Asker {
     producer: Box<dyn warptape_eventlog::Producer>,
     topic: String,
@@ -212,7 +213,7 @@ fn answers(log: &Arc<dyn EventLog>, topics: &Topics, asked: &BTreeMap<String, i6
         let results = records.iter().map(|record| decode_risk_result(&record.value).expect("a result"));
         found.extend(results.filter(|result| asked.contains_key(&result.request_id)));
     }
-    // Before the first tick of a symbol is read nobody knows it.
+    // A symbol is unknown before its first tick is read.
     let code = |result: &RiskResult| match &result.outcome {
         RiskOutcome::Error(error) => Some(error.code),
         _ => None,

@@ -2,7 +2,7 @@
 //!
 //! Both process the same synthetic ticks, 256 to a record, with the same configuration, and must emit the same signals.
 //! The stages alone keep their signals in memory: no log, no scheduler, no transactions. They are fed the same records
-//! from memory, or what these decode to, on one thread and on two; the pipeline has two CPU lanes.
+//! from memory, encoded or decoded, on one thread and on two; the pipeline has two CPU lanes.
 //!
 //! `cargo bench -p warptape-tests --bench end_to_end` times all sides with criterion;
 //! `cargo bench -p warptape-tests --bench end_to_end -- memory` runs 20 million ticks and prints resident memory.
@@ -35,7 +35,7 @@ const MEMORY_TICKS: u64 = 20_000_000;
 const SYMBOLS: u32 = 1_000;
 const PARTITIONS: i32 = 4;
 const RECORD_TICKS: usize = 256;
-/// Records that the stages alone take at once, as the engine's fetches do.
+/// Number of records that the stages alone take at once, as in the engine's fetches.
 const FETCH_RECORDS: usize = 256;
 const LANES: i32 = 2;
 const SAMPLES: usize = 10;
@@ -88,11 +88,12 @@ fn speed() {
     criterion.final_summary();
 }
 
-/// Time from the first record read to the last commit on a copy of the log at `path`, and the signals if they are wanted.
+/// Returns the time from the first record read to the last commit on a copy of the log at `path`, and with `read` the
+/// signals.
 fn pipeline(path: &Path, read: bool) -> (Duration, Vec<Vec<Vec<u8>>>) {
     let copy = path.with_extension("copy");
     std::fs::copy(path, &copy).expect("the disk has room");
-    // Or the disk would still write the copy while the pipeline runs.
+    // Otherwise the disk would still write the copy while the pipeline runs.
     File::open(&copy).and_then(|file| file.sync_all()).expect("the copy can be synced");
     let log: Arc<dyn EventLog> =
         Arc::new(SqliteLog::open(&copy, Durability::Process).expect("the copy is a log"));
@@ -102,21 +103,21 @@ fn pipeline(path: &Path, read: bool) -> (Duration, Vec<Vec<Vec<u8>>>) {
     };
     let signals = if read { (0..PARTITIONS).map(values).collect() } else { Vec::new() };
     drop(log);
-    // Nor what the last run left.
+    // Removes the files of the last run.
     for path in [copy.clone(), path.with_extension("copy-head")] {
         std::fs::remove_file(path).expect("the file is ours");
     }
     (Duration::from_nanos(summary.active_ns as u64), signals)
 }
 
-/// A partition's records as columns, one entry a record, and the symbols in them.
+/// A partition's records as columns, one entry per record, and their symbols.
 struct Decoded {
     symbols: SymbolTable,
     columns: Vec<TickColumns>,
     records: Vec<Record>,
 }
 
-/// What the stages alone are fed.
+/// Input of the stages alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
     Columns,
@@ -135,7 +136,7 @@ fn decode(log: &dyn EventLog, partition: i32) -> Decoded {
     Decoded { columns: columns.collect(), symbols, records }
 }
 
-/// Signals by partition, from columns in memory; partitions are dealt to the threads.
+/// Returns the signals by partition, from columns in memory; the partitions are distributed over the threads.
 fn stages_alone(partitions: &mut [Decoded], from: From, threads: usize) -> Vec<Vec<Vec<u8>>> {
     let mut signals = vec![Vec::new(); partitions.len()];
     let mut shares: Vec<Vec<(usize, &mut Decoded)>> = (0..threads).map(|_| Vec::new()).collect();
@@ -235,7 +236,7 @@ fn memory() {
         if ticks >= MEMORY_TICKS {
             break;
         }
-        // The market ends before the pipeline: then there is nothing to wait for but time.
+        // The market ends before the pipeline; then only time is awaited.
         match feeder_gone.recv_timeout(Duration::from_millis(20)) {
             Err(RecvTimeoutError::Timeout) | Ok(()) => {}
             Err(RecvTimeoutError::Disconnected) => thread::yield_now(),
@@ -253,7 +254,7 @@ fn memory() {
     );
 }
 
-/// Resident memory of this process, from the kernel's table of it.
+/// Returns the resident memory of this process in MiB, from the kernel's statistics.
 fn resident_mib() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
     let pages: f64 =

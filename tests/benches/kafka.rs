@@ -1,18 +1,18 @@
 //! The whole pipeline through a Kafka broker: against a loop in Python, and from tick to committed signal.
 //!
-//! Speed: trades of 1,023 symbols, 40 to a symbol and second on average as in the recordings, some symbols more active
-//! than others (much as by Zipf's law), in single-tick records and 256 to a record. The pipeline computes all ten
-//! indicators on bars of one second and writes signals and decisions. The rival (`ema_loop.py`: confluent-kafka and
-//! fastavro) reads the first of the single ticks, keeps one EMA of the same bars and writes nothing. Each is timed from
-//! the first record it reads to the end: the pipeline to its last commit. All take turns, and medians are compared.
-//! Before that, the pipeline's bars are checked to be the same for both kinds of record, and every EMA of the rival to be
-//! that of the signal of its bar.
+//! Speed: trades of 1,023 symbols in single-tick records, and 256 to a record. A symbol has 40 per second on average,
+//! as in the recordings, with an activity roughly by Zipf's law. The pipeline computes all ten indicators on bars of
+//! one second and writes signals and decisions. The rival (`ema_loop.py`: confluent-kafka and fastavro) reads the first
+//! of the single ticks, keeps one EMA of the same bars and writes nothing. Each is timed from the first record it reads
+//! to the end: the pipeline to its last commit. All take turns, and medians are compared. Two checks precede this. The
+//! pipeline's bars must be the same for both kinds of record. Every EMA of the rival must equal the one in the bar's
+//! signal.
 //!
-//! Latency: single ticks come at a steady rate from an idempotent producer that sends at once; every tick closes a bar
-//! (`tick:1`). A reader of committed signals takes the time from a tick's making to its signal's arrival.
+//! Latency: single ticks come at a steady rate from an idempotent producer without linger; every tick closes a bar
+//! (`tick:1`). A reader of committed signals measures the time from a tick's creation to its signal's arrival.
 //!
 //! To measure: `tests/services run cargo bench -p warptape-tests --bench kafka`, with `-- latency` for the latency, and
-//! WARPTAPE_TEST_PYTHON set to a Python that has what `examples/python/requirements.txt` names.
+//! WARPTAPE_TEST_PYTHON set to a Python with the packages of `examples/python/requirements.txt`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -49,14 +49,14 @@ const SYMBOLS: u64 = (1 << OCTAVES) - 1;
 const PARTITIONS: i32 = 4;
 const LANES: i32 = 2;
 const RECORD_TICKS: usize = 256;
-/// Ticks in records of one, and in records of many: a few seconds of work each.
+/// Numbers of ticks in single-tick records and in large records: a few seconds of work each.
 const TICKS: [(usize, u64); 2] = [(1, 4_000_000), (RECORD_TICKS, 16_000_000)];
-/// How many of the single ticks the rival reads: to be timed, and to be compared.
+/// Number of single ticks that the rival reads, for timing and for comparison.
 const PYTHON_TICKS: u64 = 500_000;
 const PYTHON_CHECK_TICKS: u64 = 2_000_000;
 /// Three rounds of all orders of three sides.
 const TURNS: usize = 18;
-/// Between two trades of the whole market.
+/// Time between two trades of the whole market, in nanoseconds.
 const GAP_NS: i64 = 25_000;
 const START_NS: i64 = 1_700_000_000_000_000_000;
 /// Position of the fast EMA among a bar's indicators.
@@ -66,14 +66,14 @@ const EMA_ERROR_MAX: f64 = 1e-9;
 const LATENCY_RATES: [u64; 2] = [1_000, 20_000];
 const LATENCY_INTERVALS: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
 const LATENCY_TIME: Duration = Duration::from_secs(15);
-/// Ticks of the first seconds find a consumer that is still joining its group, and are not counted.
+/// Time whose ticks are not counted, because the consumer is still joining its group.
 const WARM_UP: Duration = Duration::from_secs(5);
 const READ_WAIT: Duration = Duration::from_secs(30);
 
 fn main() {
     allocator::set_up();
     let asked = |what: &str| std::env::args().any(|argument| argument == what);
-    // `cargo test --benches` asks whether it runs, not how fast.
+    // `cargo test --benches` checks only that it runs.
     if !asked("--bench") {
         return;
     }
@@ -96,8 +96,7 @@ fn open() -> Arc<dyn EventLog> {
     Arc::new(KafkaLog::open(KafkaOptions::new(brokers())).expect("a broker"))
 }
 
-/// A symbol, the first ones more often than the last, about as Zipf's law has it: every octave of symbols is as likely as
-/// every other.
+/// Draws a symbol, roughly by Zipf's law: every octave of symbol numbers is equally likely.
 fn draw(number: u64) -> u64 {
     let bits = Random::new(number).bits();
     let octave = 1 << (bits % OCTAVES);
@@ -106,7 +105,7 @@ fn draw(number: u64) -> u64 {
 
 fn trade(number: u64, event_time_ns: i64) -> Tick {
     let symbol = draw(number);
-    // A saw-tooth of its own for each symbol, in cents.
+    // Each symbol has its own saw-tooth, in cents.
     let cents = 10_000 + (number / SYMBOLS * (symbol % 89 + 7)) % 997;
     Tick {
         symbol: format!("BENCH:S{symbol}"),
@@ -131,7 +130,7 @@ fn new_topic(log: &dyn EventLog, name: &str) -> String {
     name.to_owned()
 }
 
-/// An engine that reads `ticks` and writes topics of its own.
+/// Returns the configuration of an engine that reads `ticks` and writes its own topics.
 fn new_engine(log: &dyn EventLog, ticks: &str, stages: StageConfig) -> EngineConfig {
     let prefix = unique("run");
     let topics = Topics { ticks: ticks.to_owned(), ..Topics::new(&prefix) };
@@ -160,7 +159,7 @@ fn averages(log: &dyn EventLog, topic: &str) -> Averages {
     averages
 }
 
-/// Time that the loop in Python took.
+/// Returns the time that the loop in Python took.
 fn python(topic: &str, ticks: u64, bars: Option<&Path>) -> Duration {
     let python = std::env::var("WARPTAPE_TEST_PYTHON").expect("WARPTAPE_TEST_PYTHON names a Python");
     let mut command = Command::new(python);
@@ -210,7 +209,7 @@ fn speed() {
     println!("records of 256: {:.2} x single ticks; {TURNS} times each, in turn", batches / single);
 }
 
-/// All three have the same bars with the same averages, as far as they go.
+/// Checks that all three have the same bars with the same averages, over their common range.
 fn check(single_ticks: &str, [single, batches]: [Averages; 2]) {
     let unequal = single.iter().find(|(bar, average)| batches.get(bar) != Some(average));
     assert_eq!(unequal, None, "records of one tick or of many give the same");
@@ -248,7 +247,7 @@ fn latency() {
     }
 }
 
-/// Nanoseconds from tick to committed signal.
+/// Measures the nanoseconds from tick to committed signal.
 fn latency_at(log: &Arc<dyn EventLog>, rate: u64, commit_interval: Duration) -> Histogram<u64> {
     let ticks = new_topic(log.as_ref(), &unique("latency"));
     let config = new_engine(log.as_ref(), &ticks, stage_config(&["tick:1"]));
@@ -278,7 +277,7 @@ fn latency_at(log: &Arc<dyn EventLog>, rate: u64, commit_interval: Duration) -> 
     times
 }
 
-/// Sends ticks at a rate, a millisecond's worth at once. Their event time is the present.
+/// Sends ticks at a rate, a millisecond's worth at once. Their event time is the current time.
 fn publish_steadily(topic: &str, rate: u64, count: u64) {
     let producer: ThreadedProducer<DefaultProducerContext> = ClientConfig::new()
         .set("bootstrap.servers", brokers())
@@ -305,7 +304,7 @@ fn publish_steadily(topic: &str, rate: u64, count: u64) {
     producer.flush(READ_WAIT).expect("all ticks are delivered");
 }
 
-/// Reads the bars of so many ticks, and takes the time from each tick to its bar's arrival.
+/// Reads the bars of `count` ticks, and measures the time from each tick to its bar's arrival.
 fn arrivals(log: &dyn EventLog, topic: &str, count: u64) -> Histogram<u64> {
     let partitions: Vec<_> =
         (0..PARTITIONS).map(|partition| TopicPartition { topic: topic.to_owned(), partition }).collect();

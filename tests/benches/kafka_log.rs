@@ -1,17 +1,17 @@
-//! How fast the log on Kafka reads and commits, against rdkafka on the same broker and topics.
+//! Speed of reading and committing by the log on Kafka, compared with rdkafka on the same broker and topics.
 //!
-//! Reading: the log gives owned records, which may go to other threads. The rival polls rdkafka's `BaseConsumer` and
-//! detaches each message for the same purpose, or only looks at its key and value, which is less work than ours. There are
-//! no headers, and the log is told that nobody looks for any; detaching looks for them. Both fetch as much at once and in
-//! advance, read a whole topic of committed records, long enough for what was fetched before the first one to count for
-//! little, are timed from that one on, and sum the bytes of keys and values.
+//! Reading: the log returns owned records, which may go to other threads. The rival polls rdkafka's `BaseConsumer`. It
+//! detaches each message for the same purpose, or only reads its key and value, which is less work than ours. There are
+//! no headers, and the log is told to ignore them; detaching looks for them. Both have the same fetch sizes, read a
+//! whole topic of committed records, and sum the bytes of keys and values. They are timed from the first record on; the
+//! topic is long enough that records fetched before it count for little.
 //!
-//! Commit: the rival is a transaction by hand, with a thread that serves its reports and messages that leave at once:
-//! send, wait until all is delivered, send offsets, commit. Both write the same records to 16 partitions with the
-//! offsets of 16 source partitions, and are timed from begin to commit. Numbers of visible records are checked at the end.
+//! Commit: the rival is a transaction by hand, without linger and with a thread for its reports: send, wait for
+//! delivery, send offsets, commit. Both write the same records to 16 partitions with the offsets of 16 source
+//! partitions, and are timed from begin to commit. Numbers of visible records are checked at the end.
 //!
-//! All sides take turns, and medians are compared. They have the allocator of the `warptape` binary, C code included: it
-//! decides much here, where one thread makes what another one drops.
+//! All sides take turns, and medians are compared. They have the allocator of the `warptape` binary, C code included.
+//! It matters here, because one thread allocates and another one frees.
 //!
 //! To measure: `tests/services run cargo bench -p warptape-tests --bench kafka_log`.
 
@@ -33,7 +33,7 @@ use warptape_tests::turns::in_turn;
 static ALLOCATOR: Allocator = Allocator;
 
 const PARTITIONS: i32 = 16;
-/// Records of one partition in a committed transaction.
+/// Number of records of one partition in a committed transaction.
 const RECORDS_PER_PARTITION: usize = 10;
 const KEY: &[u8] = b"BENCH:SYMBOL";
 const VALUE: [u8; 100] = [7; 100];
@@ -85,7 +85,7 @@ fn fill(log: &dyn EventLog, topic: &str, load: &Load) {
     }
 }
 
-/// Has both sides take turns, and prints their medians and quartiles.
+/// Lets both sides take turns, and prints their medians and quartiles.
 fn compare(
     name: &str,
     times: usize,
@@ -98,7 +98,7 @@ fn compare(
     println!("{name}: log takes {:.2} of the time, {speed:.2} x the speed; {times} times each", 1.0 / speed);
 }
 
-/// Reads the topic through the log; the time from the first record on.
+/// Reads the topic through the log; returns the time from the first record on.
 fn read_log(log: &dyn EventLog, topic: &str, load: &Load) -> Duration {
     let mut reader = log.reader(&[at(topic, 0)]).unwrap();
     reader.leave_headers();
@@ -117,14 +117,14 @@ fn read_log(log: &dyn EventLog, topic: &str, load: &Load) -> Duration {
     started.unwrap().elapsed()
 }
 
-/// What the rival does with a message.
+/// The rival's handling of a message.
 #[derive(Clone, Copy, Debug)]
 enum Rival {
     Detaches,
     Borrows,
 }
 
-/// Reads the topic through rdkafka; the time from the first record on.
+/// Reads the topic through rdkafka; returns the time from the first record on.
 fn read_rdkafka(topic: &str, load: &Load, rival: Rival) -> Duration {
     let consumer: BaseConsumer<DefaultConsumerContext> = ClientConfig::new()
         .set("bootstrap.servers", brokers())
@@ -170,7 +170,7 @@ fn reading(log: &dyn EventLog) {
     }
 }
 
-/// Records and source offsets of one transaction, by partition.
+/// Returns the source offsets of one transaction, by partition.
 fn offsets(source: &str, next: i64) -> Vec<(TopicPartition, i64)> {
     (0..PARTITIONS).map(|partition| (at(source, partition), next)).collect()
 }
@@ -242,7 +242,7 @@ fn commit(log: &dyn EventLog) {
 
 fn main() {
     allocator::set_up();
-    // `cargo test --benches` asks whether it runs, not how fast.
+    // `cargo test --benches` checks only that it runs.
     if std::env::args().any(|argument| argument == "--bench") {
         let log = KafkaLog::open(KafkaOptions::new(brokers())).unwrap();
         commit(&log);

@@ -1,13 +1,15 @@
-//! Risk requests while ticks flow: whether deadlines are met by class, how soon expired requests get their error, and what
-//! ticks notice of it all.
+//! Risk requests during a flow of ticks: met deadlines by class, the delay of expired requests' errors, and the effect
+//! on ticks.
 //!
-//! 200,000 synthetic ticks a second go through the embedded log and the whole engine, one lane, for some seconds; without
-//! requests, and with four streams of them, in turn. Ticks and requests are made up beforehand, as whoever publishes them does
-//! so elsewhere. Ticks: from a row's arrival at the engine to the end of its batch, by the journal's own entries, and from the
-//! read of its record to the commit of its signals. Requests: from their creation to the engine's answer.
+//! 200,000 synthetic ticks a second go through the embedded log and the whole engine with one lane for some seconds.
+//! Runs without requests and with four streams of them alternate. Ticks and requests are prepared beforehand, because
+//! real publishers run elsewhere. Ticks have two latencies. One is from a row's arrival at the engine to the end of its
+//! batch, by the journal's entries. The other is from the read of its record to the commit of its signals. Requests are
+//! measured from their creation to the engine's answer.
 //!
-//! `cargo bench -p warptape-tests --bench risk` prints a table; `-- SECONDS ROUNDS` for other lengths. `-- queue SECONDS` (3 s by default) measures, with
-//! small requests alone, how long it takes from the time at which the scheduler accepts one until it is in the queue of its lane.
+//! `cargo bench -p warptape-tests --bench risk` prints a table; `-- SECONDS ROUNDS` for other lengths. `-- queue
+//! SECONDS` (3 s by default) uses small requests alone. It measures the time from a request's acceptance by the
+//! scheduler until it is in its lane's queue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +39,7 @@ const RATE: u64 = 200_000;
 const RECORD_TICKS: usize = 64;
 const PARTITIONS: i32 = 4;
 const LANES: i32 = 1;
-/// Ticks are published so often.
+/// Time between two publications of ticks.
 const FEED_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A stream of equal requests.
@@ -80,7 +82,7 @@ const STREAMS: [Stream; 4] = [
     },
 ];
 
-/// Small requests, rarely and often.
+/// Small requests, at three rates.
 const QUEUED: [[Stream; 1]; 3] = [queued(20), queued(5), queued(1)];
 
 const fn queued(every_ms: u64) -> [Stream; 1] {
@@ -125,7 +127,7 @@ fn main() {
     }
 }
 
-/// From acceptance to the queue of the lane, by how often there are requests.
+/// Prints the times from acceptance to the lane's queue, by the rate of requests.
 fn print_queued(ticks: u64, market: &[(i32, Record)]) {
     for streams in &QUEUED {
         let run = Run::new(ticks, market, streams);
@@ -140,7 +142,8 @@ fn print_queued(ticks: u64, market: &[(i32, Record)]) {
     }
 }
 
-/// Count and mean in microseconds of what was observed in seconds, and the percentage that is below each bound of a bucket from 10 to 1,000 µs.
+/// Returns a histogram's count, its mean in microseconds, and the percentage below each bucket's bound from 10 to 1,000
+/// µs. The histogram is in seconds.
 fn distribution(histogram: &PrometheusHistogram) -> (u64, f64, Vec<(f64, f64)>) {
     let mut registry = Registry::default();
     registry.register("x", "x", histogram.clone());
@@ -205,21 +208,21 @@ fn now_ns() -> i64 {
     warptape_pipeline::clock::wall_clock_ns()
 }
 
-/// What came of one stream.
+/// The results of one stream.
 struct Answers {
     latency_ns: Histogram<u64>,
-    /// From the deadline to the error.
+    /// Time from the deadline to the error.
     behind_deadline_ns: Histogram<u64>,
     expired: u64,
 }
 
 struct Run {
-    /// Rows from arrival to the end of their batch.
+    /// Time of rows from arrival to the end of their batch.
     batch_ns: Histogram<u64>,
-    /// Signals from read to commit.
+    /// Time of signals from read to commit.
     commit_ns: Histogram<u64>,
     answers: Vec<Answers>,
-    /// Requests from acceptance to the queue of their lane, where they began at once; in seconds.
+    /// Time of requests that began at once, from acceptance to their lane's queue; in seconds.
     enqueue: PrometheusHistogram,
 }
 
@@ -228,7 +231,7 @@ fn new_log(folder: &tempfile::TempDir) -> Arc<dyn EventLog> {
     Arc::new(log)
 }
 
-/// Records of a market, with their partitions, in the order in which they come.
+/// Returns the records of a market with their partitions, in order of arrival.
 fn market(ticks: u64) -> Vec<(i32, Record)> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = new_log(&folder);
@@ -307,7 +310,7 @@ impl Run {
     }
 }
 
-/// Sends requests until it is over; when each was created, by its id.
+/// Sends requests until the run is over; returns each one's time of creation by its id.
 fn ask(log: &Arc<dyn EventLog>, streams: &[Stream], is_over: &Receiver<()>) -> BTreeMap<String, i64> {
     let mut producer = log.producer("asks").expect("a producer");
     let mut asked = BTreeMap::new();
@@ -379,7 +382,7 @@ fn answers(log: &Arc<dyn EventLog>, place: usize, stream: &Stream, asked: &BTree
     answers
 }
 
-/// Rows of all batches from the oldest arrival of each to its end.
+/// Returns the times of all batches' rows, from the batch's oldest arrival to its end.
 fn batches(log: &Arc<dyn EventLog>) -> Histogram<u64> {
     let mut batches = histogram();
     let mut running = BTreeMap::new();

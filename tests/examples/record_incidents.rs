@@ -1,12 +1,12 @@
-//! Records the incidents of `tests/fixtures/incidents`: the real engine with real lanes, each with a fault that an engineer has to find, as
-//! `replay export` writes it.
+//! Records the incidents of `tests/fixtures/incidents` by runs of the real engine with real lanes, in the form of
+//! `replay export`. Each has a fault that an engineer has to find.
 //!
 //! ```text
 //! cargo run -p warptape-tests --example record_incidents
 //! WRITE_GOLDEN=1 cargo test -p warptape-pipeline --test binary incidents
 //! ```
 //!
-//! Times are measured, so that each recording is another one; the second command writes down what `replay why` says of it.
+//! Times are measured, so each recording differs; the second command stores the output of `replay why` for it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,14 +28,14 @@ use warptape_tests::injected::{InjectedDelay, InjectedLanes};
 use warptape_tests::live_run::{Feed, run_live};
 
 const PARTITIONS: i32 = 2;
-/// What a sound lane takes for a row at least: lanes are the bottleneck, and few ticks are a load.
+/// Least time of a healthy lane per row, in nanoseconds, so that lanes are the bottleneck and few ticks are a load.
 const ROW_NS: u64 = 2_000_000;
-/// When something begins to go wrong, and when the run ends.
+/// Times of the fault's beginning and of the run's end.
 const TURN: Duration = Duration::from_secs(2);
 const END: Duration = Duration::from_secs(4);
 
 fn main() {
-    // To compile its kernels takes seconds, in which the market would go on.
+    // Compiling its kernels takes seconds, during which the market would go on.
     drop(EMULATOR.open("cuda:0").expect("it can be emulated"));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/incidents");
     hot_symbol(&folder);
@@ -43,7 +43,7 @@ fn main() {
     bad_weights(&folder);
 }
 
-/// A configuration, and the delays of its lanes.
+/// Returns a configuration, and the delays of its lanes.
 fn config(devices: &[&str]) -> (EngineConfig, BTreeMap<LaneId, InjectedDelay>) {
     let mut stages = stage_config(&["1s", "tick:5"]);
     stages.groups_per_partition = 8;
@@ -53,7 +53,7 @@ fn config(devices: &[&str]) -> (EngineConfig, BTreeMap<LaneId, InjectedDelay>) {
     }
     config.core.scheduler.batch_rows_max = 64;
     config.core.times.commit_interval_ns = 20_000_000;
-    // To compile the emulator's kernels takes seconds.
+    // Compiling the emulator's kernels takes seconds.
     config.core.times.device_open_deadline_ns = 300_000_000_000;
     let delay = |lane| (lane, InjectedDelay::of_row_ns(ROW_NS));
     let delays: BTreeMap<_, _> = (0..devices.len() as i32).map(delay).collect();
@@ -62,7 +62,7 @@ fn config(devices: &[&str]) -> (EngineConfig, BTreeMap<LaneId, InjectedDelay>) {
 }
 
 fn market() -> SynthSource {
-    // As active as each other, so that nothing but the incident makes lanes unequal.
+    // All symbols are equally active, so that only the incident makes lanes unequal.
     let config = SynthConfig {
         symbols: 48,
         zipf_exponent: 0.0,
@@ -74,7 +74,7 @@ fn market() -> SynthSource {
     SynthSource::new(config).expect("the configuration is valid")
 }
 
-/// One symbol gets as many ticks as its lane, on which other symbols live as well, cannot do.
+/// One symbol gets more ticks than its lane can process beside its other symbols.
 fn hot_symbol(folder: &Path) {
     let is_hot = AtomicBool::new(false);
     let mut market = market().enumerate().map(|(number, mut tick)| {
@@ -88,7 +88,7 @@ fn hot_symbol(folder: &Path) {
     record(folder, "hot-symbol", config, (&mut market, 1_000), &begin);
 }
 
-/// A device that becomes hot, and slow.
+/// Incident: a device becomes hot and slow.
 fn throttled_device(folder: &Path) {
     let is_hot = Arc::new(AtomicBool::new(false));
     let (mut config, delays) = config(&["cuda:0", "cuda:1", "cuda:2"]);
@@ -113,7 +113,7 @@ fn throttled_device(folder: &Path) {
     record(folder, "throttled-device", config, (&mut market(), 500), &begin);
 }
 
-/// A lane that has most of the weight and is the slowest.
+/// Incident: the lane with the largest weight is the slowest.
 fn bad_weights(folder: &Path) {
     let (mut config, delays) = config(&["cpu:0", "cpu:1", "cpu:2"]);
     config.core.lanes[2].weight = 8;
@@ -153,7 +153,7 @@ fn record(
     println!("{}: {} records, {bytes} bytes", path.display(), exported.records());
 }
 
-/// Emulated devices, of which the second one becomes hot.
+/// Emulated devices; the second one becomes hot.
 struct Warm {
     is_hot: Arc<AtomicBool>,
 }

@@ -1,4 +1,4 @@
-//! What simulated runs met.
+//! Counts of the situations that simulated runs met.
 
 use warptape_engine::{Command, Event, Observer};
 
@@ -7,18 +7,18 @@ use crate::vocabulary::{Commands, Events};
 /// Declares the counts once: the struct, its sum and its least.
 macro_rules! coverage {
     ($($(#[$doc:meta])* $count:ident,)*) => {
-        /// What a run met: seeds that meet nothing would prove nothing.
+        /// Counts of a run's situations: seeds that meet nothing would prove nothing.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Coverage {
             $($(#[$doc])* pub $count: usize,)*
-            /// Commands of the cores, by kind.
+            /// Commands from the cores, by kind.
             pub commands: Commands,
-            /// Events that they were told, by kind.
+            /// Events to the cores, by kind.
             pub events: Events,
         }
 
         impl Coverage {
-            /// Both together.
+            /// Returns the sums of both.
             pub fn plus(self, other: Self) -> Self {
                 Self {
                     $($count: self.$count + other.$count,)*
@@ -27,7 +27,7 @@ macro_rules! coverage {
                 }
             }
 
-            /// The least of its counts, by name.
+            /// Returns the least of its counts with its name.
             pub fn least(&self) -> (&'static str, usize) {
                 let counts = [$((stringify!($count), self.$count),)*];
                 counts.into_iter().min_by_key(|(_, count)| *count).expect("there are counts")
@@ -49,9 +49,9 @@ coverage! {
     commits_cut,
     /// Lanes lost.
     lanes_lost,
-    /// Commands that lanes on devices were given.
+    /// Commands given to lanes on devices.
     device_commands,
-    /// Batches that devices began before the one before was finished.
+    /// Batches that devices began before the previous one was finished.
     batches_overlapped,
     /// Lanes lost because their devices failed.
     device_faults,
@@ -59,9 +59,9 @@ coverage! {
     devices_shared,
     /// Devices with several lanes that a critical error took from all of them.
     devices_lost_whole,
-    /// Slices that devices did beside batches.
+    /// Slices that devices ran beside batches.
     device_slices,
-    /// Batches that passed a slice which their lane was given before.
+    /// Batches that overtook a slice given to their lane earlier.
     slices_passed,
     /// Lanes lost because their devices failed at a slice.
     background_faults,
@@ -71,7 +71,7 @@ coverage! {
     losses_not_kept,
     /// Groups that lanes were told to let go of.
     releases,
-    /// Those that moved to lanes with less to do.
+    /// Groups that moved to lanes with less work.
     moves_balanced,
     /// Groups that came back from lanes on devices.
     moves_to_host,
@@ -89,65 +89,65 @@ coverage! {
     snapshots_used,
     /// Partitions restored from snapshots of which compaction had removed older records.
     snapshots_compacted,
-    /// Partitions restored from a snapshot that had gone out in several transactions, beside the one before.
+    /// Partitions restored from a snapshot written in several transactions, while the previous one still existed.
     snapshots_beside,
-    /// Pages of symbols that left memory, found in the log.
+    /// Pages of evicted symbols, found in the log.
     pages_found,
-    /// Readings of such pages, for ticks of their symbols.
+    /// Reads of such pages, for ticks of their symbols.
     pages_read,
-    /// States of partitions that went while they were read.
+    /// Restored states whose partition was gone before the read ended.
     restores_outlived,
-    /// Partitions restored with a tail whose outputs existed.
+    /// Partitions restored with a tail whose outputs already existed.
     tails_replayed,
     /// Risk requests answered.
     risk_answers,
-    /// Those that expired.
+    /// Requests that expired.
     risk_expired,
-    /// Those that were shed because tasks waited for too long.
+    /// Requests shed because tasks waited for too long.
     risk_shed,
-    /// Slices that lanes with ticks did of critical tasks.
+    /// Slices of critical tasks run by lanes with ticks.
     slices_reserved,
     /// Slices of tasks that had waited longest.
     slices_aged,
-    /// Those that expired before the market was taken for them.
+    /// Requests that expired before their market snapshot.
     expired_before_taken,
-    /// Those that have something from the market.
+    /// Requests with values from the market.
     risk_of_market,
-    /// Rounds that were concluded beside the core.
+    /// Rounds concluded beside the core.
     rounds_in_background,
-    /// Fetches of requests that had to wait until ticks were read again.
+    /// Fetches of requests held until ticks were read again.
     requests_held,
-    /// Requests that came while the ticks of another partition were still to be read again.
+    /// Requests that came before the ticks of another partition were read again.
     markets_absent,
     /// Transactions that left results to the next one.
     results_left,
-    /// Requests at or behind the committed offset that were found answered when a process began.
+    /// Requests at or behind the committed offset that a starting process found answered.
     answers_found,
     /// Slices that revalued only some positions of a portfolio, the others having been kept.
     portfolios_followed,
-    /// Processes that ended for want of lanes, or of a commit's answer.
+    /// Processes that ended without lanes, or without a commit's answer.
     gave_up,
-    /// Processes that ended because no transaction came through for too long.
+    /// Processes that ended because no transaction succeeded for too long.
     outages_given_up,
-    /// Times that somebody set the group's offsets.
+    /// Times that the group's offsets were set from outside.
     offsets_reset,
-    /// Partitions that went on elsewhere than the group had committed.
+    /// Partitions that continued at another offset than the group's committed one.
     offsets_overruled,
-    /// Times that a partition has lost records that a snapshot stands for.
+    /// Times that a partition lost records covered by a snapshot.
     ticks_removed,
     /// Times that several partitions were assigned to a process at once.
     assigned_together,
-    /// Transactions that were aborted and sent again.
+    /// Transactions aborted and sent again.
     commits_aborted,
     /// Transactions whose outcome was found out later.
     commits_unknown,
-    /// Transactions that the fence or the group refused, because a partition of them was others' by then.
+    /// Transactions rejected by the fence or the group, because a partition had another owner by then.
     commits_refused,
     /// Partitions that were handed over with everything committed.
     handed_over,
-    /// Partitions that were let go of before everything was committed.
+    /// Partitions released before everything was committed.
     handed_over_late,
-    /// Partitions that others owned before their owner knew.
+    /// Partitions that got another owner before the previous one knew.
     partitions_lost,
     /// Lanes that hung in a batch until they were given up.
     lanes_hung,
@@ -155,41 +155,41 @@ coverage! {
     lanes_hung_opening,
     /// Lanes on the processor that were started again.
     lanes_restarted,
-    /// Samples of devices that the journal has.
+    /// Samples of devices in the journal.
     device_samples,
     /// Entries of the journal that hold the scheduler's state.
     checkpoints,
-    /// Transactions of which the journal says that they were committed.
+    /// Transactions recorded as committed in the journal.
     commits_told,
-    /// Attempts to commit of which the journal says that they were aborted.
+    /// Commit attempts recorded as aborted in the journal.
     aborts_told,
-    /// Lanes that were taken out of service because they failed or were slow.
+    /// Lanes taken out of service because they failed or were slow.
     breakers_opened,
-    /// Lanes that came back into service after they were tried.
+    /// Lanes returned to service after a trial.
     breakers_closed,
     /// Lanes lost because their device had met a critical error.
     xid_errors,
-    /// Processes that were asked to end while rows waited, and did.
+    /// Processes that were asked to end while rows waited, and ended.
     drains,
-    /// Looks at lanes that the engine did not judge by, because it had been held up itself.
+    /// Checks of lanes that the engine ignored because it had been held up itself.
     held_up,
-    /// Networks that processes were told of when they began.
+    /// Networks given to processes at their start.
     networks_told,
-    /// Choices at which policies in the shadow were asked.
+    /// Choices for which shadow policies were asked.
     shadows_asked,
-    /// Times that another number of lanes was wanted.
+    /// Times that the wanted number of lanes changed.
     lanes_wanted,
-    /// Journals that were modelled under other configurations.
+    /// Journals modelled under other configurations.
     journals_modelled,
-    /// Pieces of news of lanes that the core heard within a turn, after another event.
+    /// Lane events that the core got within a turn, after another event.
     news_in_turns,
     /// Fetches of risk requests that it took within a turn.
     requests_in_turns,
     /// Prepared requests that it took within a turn.
     prepared_in_turns,
-    /// Operators' commands that were obeyed.
+    /// Operators' commands that were executed.
     controls_done,
-    /// Those that were refused.
+    /// Operators' commands that were refused.
     controls_refused,
 }
 

@@ -1,4 +1,4 @@
-//! Devices of simulated lanes: emulated, and failing now and then. Devices that tests look into.
+//! Devices of simulated lanes, emulated with occasional faults. Devices that tests can observe.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -10,37 +10,37 @@ use warptape_kernels::device::{Address, Device, DeviceError, Devices, Fault, Fau
 
 use crate::random::Random;
 
-/// One emulator for all runs: to compile its kernels takes seconds.
+/// One emulator for all runs, because compiling its kernels takes seconds.
 pub static EMULATOR: LazyLock<Arc<Emulator>> = LazyLock::new(Arc::default);
 
-/// Launches and downloads within which a device that fails does so.
+/// Largest number of launches and downloads before a faulty device fails.
 const CALLS_MAX: usize = 50;
-/// Likewise of its stream for slices, which are few.
+/// The same for its stream of slices, which are few.
 const BACKGROUND_CALLS_MAX: usize = 2;
 
-/// Devices some of which fail, as a seed has it.
+/// Devices of which some fail, as the seed decides.
 pub struct SimulatedDevices {
-    /// Nothing once devices are to be sound.
+    /// `None` once devices must work without faults.
     faults: Mutex<Option<Random>>,
 }
 
 impl SimulatedDevices {
-    /// Devices of a seed.
+    /// Makes the devices of a seed.
     pub fn new(random: Random) -> Self {
         Self { faults: Mutex::new(Some(random)) }
     }
 
-    /// Devices that are opened from now on are sound.
+    /// Makes devices opened from now on work without faults.
     pub fn heal(&self) {
         *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The devices as a process that begins finds them: nothing has broken its contexts yet.
+    /// Returns the devices of a new process, with intact contexts.
     pub fn of_process(self: &Arc<Self>) -> Arc<dyn Devices> {
         Arc::new(ProcessDevices { devices: self.clone(), contexts: Mutex::default() })
     }
 
-    /// What the next device meets: in its own stream, and in that of its slices.
+    /// Draws the next device's faults: in its own stream, and in that of its slices.
     fn draw_faults(&self) -> [Option<Fault>; 2] {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(random) = faults.as_mut() else { return [None, None] };
@@ -58,10 +58,10 @@ impl SimulatedDevices {
     }
 }
 
-/// The devices of one process, of which all lanes on one share its context.
+/// The devices of one process; all lanes on a device share its context.
 struct ProcessDevices {
     devices: Arc<SimulatedDevices>,
-    /// By device, whether its context is broken. Written and read by the lanes on it.
+    /// True for each device with a broken context. Written and read by the lanes on it.
     contexts: Mutex<BTreeMap<String, Arc<AtomicBool>>>,
 }
 
@@ -75,12 +75,12 @@ impl Devices for ProcessDevices {
     }
 }
 
-/// What is done in place of a launch.
+/// A replacement for a launch.
 type Launch = Box<dyn FnMut(&mut dyn Device, &Kernel, &[u8], usize) -> Result<(), DeviceError> + Send>;
-/// What is made of a stream in the background.
+/// A wrapper of a stream in the background.
 type Background = Box<dyn FnMut(Box<dyn Device>) -> Box<dyn Device> + Send>;
 
-/// A device that a test looks into.
+/// A device that a test can observe.
 pub struct Intercepted {
     device: Box<dyn Device>,
     launch: Launch,
@@ -88,7 +88,7 @@ pub struct Intercepted {
 }
 
 impl Intercepted {
-    /// A device whose launches go through a function.
+    /// Makes a device whose launches go through a function.
     pub fn launches(
         device: Box<dyn Device>,
         launch: impl FnMut(&mut dyn Device, &Kernel, &[u8], usize) -> Result<(), DeviceError> + Send + 'static,
@@ -96,7 +96,7 @@ impl Intercepted {
         Self { device, launch: Box::new(launch), background: Box::new(|background| background) }
     }
 
-    /// A device whose streams in the background are what a function makes of them.
+    /// Makes a device whose streams in the background are wrapped by a function.
     pub fn background(
         device: Box<dyn Device>,
         background: impl FnMut(Box<dyn Device>) -> Box<dyn Device> + Send + 'static,
@@ -162,16 +162,16 @@ pub struct GatedDevices {
 
 #[derive(Default)]
 struct Gate {
-    /// How many launches have come to it, and whether it is open. Written by both sides, which wake each other.
+    /// Number of launches that reached the gate, and true if it is open. Written by both sides, which wake each other.
     state: Mutex<(usize, bool)>,
     changed: Condvar,
 }
 
 impl GatedDevices {
-    /// Waits until a launch has come to the gate.
+    /// Waits until a launch has reached the gate.
     ///
     /// # Panics
-    /// If none has by then.
+    /// If none has within `patience`.
     pub fn wait_for_launch(&self, patience: Duration) {
         let state = self.gate.state.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.gate.changed.wait_timeout_while(state, patience, |(launches, _)| *launches == 0);

@@ -1,4 +1,4 @@
-//! What a timeline has, read back, and what Perfetto demands of it: tracks that are described, slices that are nested, flows with two ends.
+//! Reads a timeline back, and checks Perfetto's requirements: described tracks, nested slices, flows with two ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,19 +8,19 @@ use warptape_timeline::proto::{EventType, Trace, TrackDescriptor, TrackEvent};
 /// A timeline that was read back.
 #[derive(Debug, Default)]
 pub struct Drawn {
-    /// Slices, in the order in which they begin in the file.
+    /// Slices, in the order of their beginnings in the file.
     pub slices: Vec<DrawnSlice>,
-    /// Names of instants, with how many there are.
+    /// Counts of instants by name.
     pub instants: BTreeMap<String, u64>,
-    /// Names of tracks that have something.
+    /// Names of tracks with content.
     pub tracks: BTreeSet<String>,
     /// Earliest time.
     pub first_ns: u64,
     /// Values of counters by track, in the order of the file.
     pub counters: BTreeMap<u64, Vec<(u64, i64)>>,
-    /// By flow, how often it begins or goes on, and how often it ends.
+    /// By flow, the number of its beginnings and steps, and of its ends.
     pub flows: BTreeMap<u64, (u64, u64)>,
-    /// Names of tracks, each behind those that it is below.
+    /// Names of tracks, each behind the names of its parents.
     pub names: BTreeMap<u64, String>,
 }
 
@@ -31,19 +31,19 @@ pub struct DrawnSlice {
     pub track: u64,
     /// Its name.
     pub name: String,
-    /// When it begins.
+    /// Time of its beginning.
     pub begin_ns: u64,
-    /// When it ends.
+    /// Time of its end.
     pub end_ns: u64,
-    /// Numbers that are said of it.
+    /// Its annotations with numbers.
     pub numbers: BTreeMap<String, i64>,
-    /// Texts that are said of it.
+    /// Its annotations with texts.
     pub texts: BTreeMap<String, String>,
     /// Flows through it.
     pub flows: Vec<u64>,
 }
 
-/// An end of a slice in the file, or its begin.
+/// The beginning or the end of a slice in the file.
 struct Edge {
     at_ns: u64,
     is_begin: bool,
@@ -52,7 +52,7 @@ struct Edge {
 /// Reads a timeline.
 ///
 /// # Errors
-/// In words, if Perfetto would not show it as it is meant.
+/// A description, if Perfetto would not show it as intended.
 pub fn read_drawn(bytes: &[u8]) -> Result<Drawn, String> {
     let trace = Trace::decode(bytes).map_err(|error| error.to_string())?;
     let mut tracks: BTreeMap<u64, TrackDescriptor> = BTreeMap::new();
@@ -130,17 +130,18 @@ impl Drawn {
         }
     }
 
-    /// How many slices there are by name.
+    /// Returns the number of slices by name.
     pub fn slice_names(&self) -> BTreeMap<&str, u64> {
         let mut names = BTreeMap::new();
         self.slices.iter().for_each(|slice| *names.entry(&*slice.name).or_default() += 1);
         names
     }
 
-    /// Of a whole journal: every flow that ends began before, and a commit has no flow of a batch that is not drawn.
+    /// Checks a whole journal's timeline: every ending flow has begun, and a commit's flows come only from drawn
+    /// batches.
     ///
     /// # Errors
-    /// In words, if there is one.
+    /// A description of the first violation.
     pub fn check_flows(&self) -> Result<(), String> {
         let of_batches = self.slices.iter().filter(|slice| slice.numbers.contains_key("queue_wait_ns"));
         let of_batches: BTreeSet<u64> = of_batches.flat_map(|slice| &slice.flows).copied().collect();
@@ -172,8 +173,8 @@ fn slice_of(
     Ok(DrawnSlice { track, name, begin_ns, end_ns: begin_ns, numbers, texts, flows: event.flow_ids.clone() })
 }
 
-/// Perfetto sorts events by time, and ends the slice that began last: that has to be the one that is meant, which is the one that began
-/// last in the file.
+/// Checks nesting. Perfetto sorts events by time, and an end closes the slice that began last. The intended slice,
+/// which began last in the file, must be that one.
 fn check_nesting(edges: &[Edge]) -> Result<(), String> {
     let mut by_time: Vec<usize> = (0..edges.len()).collect();
     by_time.sort_by_key(|index| edges[*index].at_ns);

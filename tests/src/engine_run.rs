@@ -1,4 +1,4 @@
-//! The real engine, threads and all, on an embedded log until everything fed is processed.
+//! Runs the real engine with its threads on an embedded log until everything fed is processed.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig};
 use warptape_schemas::tick::Tick;
 use warptape_stages::StageConfig;
 
-/// An engine configuration with `lanes` CPU lanes and the limits that `warptape` has by default.
+/// Returns an engine configuration with `lanes` CPU lanes and the default limits of `warptape`.
 pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
     EngineConfig {
         core: Config {
@@ -79,7 +79,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
     }
 }
 
-/// What `warptape` has by default, for these bars.
+/// Returns the default stage configuration of `warptape` for these bars.
 ///
 /// # Panics
 /// If one of them is no bar.
@@ -98,7 +98,7 @@ pub fn feed(log: &Arc<dyn EventLog>, partitions: i32, batch: usize, ticks: impl 
     push_all(publisher(log, partitions, batch), ticks);
 }
 
-/// Publishes ticks into a topic that exists, in records of `batch`.
+/// Publishes ticks into an existing topic, in records of `batch`.
 pub fn feed_topic(
     log: &Arc<dyn EventLog>,
     topic: &str,
@@ -116,7 +116,7 @@ fn push_all(mut publisher: Publisher, ticks: impl Iterator<Item = Tick>) {
     publisher.flush().expect("the log takes the ticks");
 }
 
-/// A publisher of records of `batch` ticks; the topics are made where they are missing.
+/// Returns a publisher of records of `batch` ticks; creates missing topics.
 pub fn publisher(log: &Arc<dyn EventLog>, partitions: i32, batch: usize) -> Publisher {
     let (topics, plan) = (Topics::new(""), TopicPlan::new(partitions));
     let partitions = create_missing_topics(log.as_ref(), &topics, &plan).expect("the topics can be made");
@@ -129,7 +129,7 @@ fn publisher_into(log: &Arc<dyn EventLog>, topic: &str, partitions: i32, batch: 
         .expect("the log takes a producer")
 }
 
-/// Runs an engine until all ticks and risk requests there are, are processed and committed.
+/// Runs an engine until all existing ticks and risk requests are processed and committed.
 pub fn run_to_end(log: &Arc<dyn EventLog>, config: EngineConfig) -> Summary {
     let ends = |topic: &str| topic_ends(log.as_ref(), topic);
     let stop_at = Stop::At {
@@ -142,17 +142,17 @@ pub fn run_to_end(log: &Arc<dyn EventLog>, config: EngineConfig) -> Summary {
     run(log.clone(), config, progress, stopped).expect("the engine works")
 }
 
-/// Where each partition of a topic ends.
+/// Returns the end of each partition of a topic.
 pub fn topic_ends(log: &dyn EventLog, topic: &str) -> Vec<(i32, i64)> {
     let topics = log.topics().expect("the log is readable");
     let info = topics.iter().find(|info| info.spec.name == topic).expect("the topic exists");
     (0..).zip(info.offsets.iter().map(|range| range.next)).collect()
 }
 
-/// Wait between two looks whether the end is reached.
+/// Wait between two checks for the end.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
-/// All records of one partition.
+/// Returns all records of one partition.
 pub fn read_partition(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
     let partition = TopicPartition { topic: topic.to_owned(), partition };
     let mut reader = log.reader(std::slice::from_ref(&partition)).expect("the topic exists");

@@ -1,4 +1,4 @@
-//! Lanes of the real engine with injected delays and faults, which stand round the lane's own work.
+//! Lanes of the real engine with injected delays and faults around the lane's own work.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use warptape_pipeline::runtime::{
 };
 use warptape_schemas::journal::LaneId;
 
-/// Time that a lane takes for each row of a batch beside its work, also when it is measured. It may change while the lane works.
+/// Extra time of a lane per row of a batch, also when it is measured. It may change while the lane works.
 #[derive(Clone, Debug, Default)]
 pub struct InjectedDelay(Arc<AtomicU64>);
 
 impl InjectedDelay {
-    /// So many nanoseconds for a row.
+    /// Makes a delay of `row_ns` nanoseconds per row.
     pub fn of_row_ns(row_ns: u64) -> Self {
         Self(Arc::new(row_ns.into()))
     }
 
-    /// So many nanoseconds for a row from now on.
+    /// Sets the delay to `row_ns` nanoseconds per row from now on.
     pub fn set_row_ns(&self, row_ns: u64) {
         self.0.store(row_ns, Ordering::Relaxed);
     }
 
-    /// Does nothing for as long as the rows take.
+    /// Sleeps for the delay of these rows.
     #[expect(clippy::disallowed_methods, reason = "a lane that is slow waits for nothing")]
     fn sleep(&self, rows: usize) {
         let row_ns = self.0.load(Ordering::Relaxed);
@@ -35,7 +35,7 @@ impl InjectedDelay {
     }
 }
 
-/// Opens lanes as they are configured, and puts delays and faults round them.
+/// Opens lanes as configured, and wraps them in delays and faults.
 #[derive(Clone, Debug, Default)]
 pub struct InjectedLanes {
     /// Delays, by lane.
@@ -45,7 +45,7 @@ pub struct InjectedLanes {
 }
 
 impl InjectedLanes {
-    /// One lane that fails once, after so many batches.
+    /// Makes one lane fail once, after `after_batches` batches.
     pub fn failing(lane: LaneId, after_batches: u64) -> Arc<Self> {
         Arc::new(Self { batches_before_fault: [(lane, after_batches)].into(), ..Self::default() })
     }
@@ -86,7 +86,7 @@ impl LaneWork for Injected {
 
     fn obey(&mut self, command: LaneCommand) -> Result<Option<LaneResult>, DeviceError> {
         if let LaneCommand::Run(batch) = &command {
-            // Batches by which a lane is measured have no number.
+            // Batches that measure a lane have no number.
             if let Some(left) = self.batches_left.as_mut().filter(|_| batch.batch >= 0) {
                 assert!(*left > 0, "an injected fault");
                 *left -= 1;

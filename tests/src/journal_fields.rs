@@ -1,26 +1,26 @@
-//! The fields of the journal's inputs, each with what a verification knows of it: can a forger change it who has the hashes and
-//! decisions made anew?
+//! The fields of the journal's inputs, with a verification's knowledge of each. A field is safe if a forger who
+//! recomputes hashes and decisions cannot change it unnoticed.
 //!
-//! `docs/anchors.md` has this table; the tests hold it against the types of the journal and against forgeries.
+//! `docs/anchors.md` has this table; the tests compare it with the journal's types and with forgeries.
 
 use Known::{Checked, Stated};
 
 /// A verification's knowledge of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It is derived again, or compared with what it speaks of; in words, with what.
+    /// It is derived again or compared; the text names the source.
     Checked(&'static str),
-    /// Nobody can check it, or not in every case; in words, why.
+    /// It cannot be checked, or not in every case; the text gives the reason.
     Stated(&'static str),
 }
 
 impl Known {
-    /// Whether every forgery of it is found.
+    /// Returns true if every forgery of it is found.
     pub fn is_checked(self) -> bool {
         matches!(self, Checked(_))
     }
 
-    /// How it is known, or why not.
+    /// Returns the source of the check, or the reason why there is none.
     pub fn words(self) -> &'static str {
         match self {
             Checked(words) | Stated(words) => words,
@@ -28,9 +28,9 @@ impl Known {
     }
 }
 
-/// Fields of one record that are known alike; `*` are all others of the record.
+/// Fields of one record with the same knowledge; `*` means all other fields of the record.
 pub struct Fields {
-    /// The record, as the schema of the journal names it.
+    /// The record's name in the schema of the journal.
     pub record: &'static str,
     /// Its fields.
     pub fields: &'static [&'static str],
@@ -168,7 +168,7 @@ pub const FIELDS: &[Fields] = &[
     fields("Trained", &["network"], Checked("its hash")),
 ];
 
-/// The trace of a removed entry, by the name of its input, if everything behind it was made anew.
+/// Knowledge about a removed entry, by the name of its input, if everything behind it was recomputed.
 pub const REMOVED: &[(&str, Known)] = &[
     ("Started", STEPPED),
     ("PartitionAssigned", STEPPED),
@@ -194,7 +194,7 @@ pub const REMOVED: &[(&str, Known)] = &[
     ("Positions", Stated("a summary of the entries before, which is there without it")),
 ];
 
-/// A verification's knowledge of a field; `None` if the table does not have it.
+/// Returns a verification's knowledge of a field; `None` if the table lacks it.
 pub fn known(record: &str, field: &str) -> Option<Known> {
     let of_record = FIELDS.iter().filter(|fields| fields.record == record);
     let named = of_record.clone().find(|fields| fields.fields.contains(&field));

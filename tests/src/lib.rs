@@ -1,10 +1,10 @@
-//! Behaviour across crates: what the tests in `tests/` run against.
+//! Behaviour across crates: shared code of the tests in `tests/`.
 //!
-//! [`market`] makes small random logs, [`sequential`] runs them plainly, [`simulation`] runs them through the engine's
-//! core with simulated lanes, commits and crashes: all three functions of a seed. [`engine_run`] runs the real engine, and
-//! [`live_run`] while its market happens. [`drawn`] reads timelines back. [`wrapped_log`] is a log of which tests replace parts,
-//! [`injected`] has lanes with delays and faults.
-//! [`vocabulary`] counts what cores command and are told. [`turns`] is for benchmarks.
+//! [`market`] makes small random logs. [`sequential`] runs them plainly, and [`simulation`] runs them through the
+//! engine's core with simulated lanes, commits and crashes. All three are functions of a seed. [`engine_run`] runs the
+//! real engine, and [`live_run`] runs it on a live market. [`drawn`] reads timelines back. [`wrapped_log`] is a log
+//! with replaceable parts, and [`injected`] has lanes with delays and faults. [`vocabulary`] counts the cores' commands
+//! and events. [`turns`] is for benchmarks.
 
 pub mod coverage;
 pub mod devices;

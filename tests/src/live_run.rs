@@ -1,4 +1,4 @@
-//! The real engine over a market that is fed as it happens.
+//! The real engine on a market that is fed in real time.
 
 use std::sync::Arc;
 use std::thread;
@@ -15,18 +15,18 @@ use crate::engine_run::{publisher, topic_ends};
 /// Time between two pieces of the market.
 const PIECE: Duration = Duration::from_millis(10);
 
-/// A market, and how it is fed.
+/// A market and the pace of its feed.
 pub struct Feed<'a> {
-    /// Its ticks, without end.
+    /// Its endless ticks.
     pub market: &'a mut dyn Iterator<Item = Tick>,
     /// Ticks per second, a multiple of 100.
     pub ticks_per_s: usize,
-    /// Partitions of the topics, which are made where they are missing.
+    /// Number of partitions of the topics, which are created if missing.
     pub partitions: i32,
 }
 
-/// Feeds a market as it happens, and does something at times after the beginning, by the clock. Gives the times of the engine's journal at
-/// which that was done; the last one is the end.
+/// Feeds a market in real time, and runs actions at times after the beginning, by the clock. Returns the actions' times
+/// in the engine's journal, and as the last one the end.
 ///
 /// # Panics
 /// If the engine fails, or the log does.

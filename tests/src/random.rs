@@ -1,4 +1,4 @@
-//! SplitMix64 (Steele, Lea, Flood 2014): a seed in, the same numbers out everywhere.
+//! SplitMix64 (Steele, Lea, Flood 2014): a seed gives the same numbers everywhere.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
@@ -36,8 +36,9 @@ impl Random {
     }
 }
 
-/// So many seeds for a test: half of them are always the same, the others are drawn from a number that rotates,
-/// `WARPTAPE_TEST_ROTATION`, which `tests/run` sets to the day of the commit. It is printed, so that a failure can be repeated.
+/// Returns `count` seeds for a test. Half of them are always the same; the others are drawn from the rotating number
+/// `WARPTAPE_TEST_ROTATION`. `tests/run` sets it to the day of the commit. It is printed, so that a failure can be
+/// repeated.
 pub fn rotating(count: u64) -> impl Iterator<Item = u64> {
     let rotation: u64 = std::env::var("WARPTAPE_TEST_ROTATION").map_or(0, |text| {
         text.parse().unwrap_or_else(|_| panic!("WARPTAPE_TEST_ROTATION is a number, not {text:?}"))

@@ -1,4 +1,4 @@
-//! The plain sequential run: every record by itself, in order, each group at once. What any other run has to equal.
+//! The plain sequential run: every record by itself, in order, each group at once. Any other run must equal it.
 
 use warptape_kernels::Isa;
 use warptape_schemas::TickDecoder;
@@ -16,11 +16,11 @@ pub struct Outputs {
     pub signals: Vec<Vec<u8>>,
     /// Offset and row of each late tick.
     pub late: Vec<(i64, i32)>,
-    /// Offset of each dead letter, and the rows that it is of where it is not of its whole record.
+    /// Offset of each dead letter, and its rows unless it is of the whole record.
     pub dead: Vec<(i64, Vec<i32>)>,
 }
 
-/// The host side of the stages behind the records of one partition.
+/// Returns the host side of the stages after the records of one partition.
 pub fn intake(config: &StageConfig, records: &[Vec<u8>]) -> PartitionIntake {
     let mut intake = PartitionIntake::new(config);
     let mut queues: Vec<_> = (0..config.groups_per_partition).map(|_| GroupQueue::default()).collect();

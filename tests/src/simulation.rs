@@ -1,10 +1,10 @@
-//! The engine's core under a simulated shell: processes of a group, lanes that finish late, hang or fail, commits in flight, aborted
-//! and of unknown outcome, partitions that change hands, crashes.
+//! The engine's core under a simulated shell. It simulates processes of a group, slow, hanging and failing lanes,
+//! commits in flight, aborted or of unknown outcome, partitions that change owners, and crashes.
 //!
 //! One seed decides everything: the market, the configuration, and the order of events. After a number of turbulent
-//! events all processes but the first are asked to end, the first to stop at the end of the log, at first with faults, then in a
-//! healing phase without, which drains. Then the committed topics are compared, byte for byte, with the plain sequential run, and
-//! every journal entry is stepped again.
+//! events the first process is asked to stop at the end of the log, and the others to end. Faults continue for a while;
+//! a healing phase without faults then drains the log. Then the committed topics are compared, byte for byte, with the
+//! plain sequential run, and every journal entry is stepped again.
 
 mod check;
 mod commits;
@@ -48,48 +48,49 @@ use process::Process;
 use risk::Requests;
 use snapshots::SnapshotTopic;
 
-/// Events before the healing phase.
+/// Number of turbulent events before the stop.
 const TURBULENT_EVENTS: usize = 3_000;
-/// Events with faults after the stop.
+/// Number of events with faults after the stop.
 const STOPPING_EVENTS: usize = 150;
-/// One seed of so many is checked in full: its journals are modelled, and its histories told and drawn, which takes almost as long as the run itself.
+/// One seed in this many is checked in full: its journals are modelled, and its histories built and drawn. The full
+/// check takes almost as long as the run itself.
 const FULL_CHECK_EVERY: u64 = 10;
-/// Events within which a healing phase must end.
+/// Largest number of events of a healing phase.
 const HEALING_EVENTS_MAX: usize = 200_000;
-/// Processes of a group at most.
+/// Largest number of processes of a group.
 const PROCESSES_MAX: i32 = 3;
-/// A process that is not scheduled for so long is late for everything.
+/// Time without scheduling after which a process misses all deadlines, in nanoseconds.
 const HELD_UP_NS: i64 = 11_000_000_000;
 
 /// A fault planted in the shell, to show that the checks find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plant {
-    /// None: the shell does its work.
+    /// No fault.
     Nothing,
-    /// Source offsets are committed in a transaction before that of the outputs, and believed.
+    /// Source offsets are committed in an earlier transaction than the outputs, and trusted.
     OffsetsFirst,
-    /// A process that takes a partition believes what the group has committed.
+    /// A process that takes a partition trusts the group's committed offset.
     OffsetsBelieved,
-    /// A lane takes two trades of a group the wrong way round.
+    /// A lane swaps two trades of a group.
     RowsSwapped,
     /// A restored partition is read from its committed offset instead of its snapshot.
     TailSkipped,
-    /// A process that begins does not look which risk requests have been answered.
+    /// A starting process does not look up which risk requests have been answered.
     AnswersForgotten,
-    /// The core is told that a partition was read to where it was, while its ticks are still to be read again.
+    /// The core hears a partition's old position although its ticks have not been read again.
     MarketBehind,
-    /// A partition that is another process's by now is still committed.
+    /// A process still commits for a partition that has another owner by now.
     DoubleOwner,
-    /// A transaction of unknown outcome that did commit is sent again.
+    /// A transaction of unknown outcome is sent again although it committed.
     DoubleCommit,
-    /// A snapshot that goes out in several transactions has the keys of the one before.
+    /// A snapshot written in several transactions overwrites the keys of the previous one.
     OnePlace,
 }
 
-/// What went wrong.
+/// The failure of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Outputs or offsets are not those of the sequential run.
+    /// Outputs or offsets differ from the sequential run.
     Outputs(String),
     /// The journal does not replay.
     Journal(String),
@@ -140,7 +141,7 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     Ok(world.coverage)
 }
 
-/// A configuration whose limits are met all the time.
+/// Draws a configuration whose limits are met all the time.
 fn engine_config(random: &mut Random) -> EngineConfig {
     let high_water_rows = random.between(1, 200);
     let lane_credit_rows = random.between(1, 300);
@@ -209,7 +210,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             },
             times: Times {
                 commit_interval_ns: random.between(0, 30_000_000),
-                // From 64 milliseconds, with which there are some dozens of them, to eight seconds.
+                // From 64 milliseconds, which gives some dozens of checkpoints, to eight seconds.
                 checkpoint_interval_ns: 64_000_000 << random.between(0, 7),
                 risk_commit_interval_ns: 0,
                 device_deadline_ns: 30_000_000,
@@ -232,20 +233,20 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         anchoring: None,
         traces: None,
     };
-    // As soon as no bar can be open, in every second world.
+    // In every second world, symbols are evicted as soon as no bar can be open.
     let times = &mut config.core.times;
     times.evict_idle_ns = (times.commit_interval_ns % 2 == 0).then_some(0);
     config
 }
 
-/// Networks, policies in the shadow, and how many lanes are wanted: what a process is told of besides when it begins.
+/// Draws further settings of a starting process: networks, shadow policies, and the wanted number of lanes.
 fn draw_beside(random: &mut Random, core: &mut Config) {
     let network = Network::from_bytes(NETWORK).expect("a network");
     let policy = dqn::name(&network.hash());
     if random.one_in(3) {
         core.networks.push(Trained { hash: network.hash(), network: StateBytes(NETWORK.to_vec()) });
     }
-    // Policies may name it where it is not there.
+    // A policy may name the network although it is missing.
     if random.one_in(6) {
         core.scheduler.risk.policy.clone_from(&policy);
     }
@@ -266,7 +267,7 @@ fn draw_beside(random: &mut Random, core: &mut Config) {
     }
 }
 
-/// Lanes on the processor and on devices, some of which have several.
+/// Draws lanes on the processor and on devices, some of which have several.
 fn lanes(random: &mut Random) -> Vec<LaneSpec> {
     let count = random.between(1, 8) as i32;
     let has_devices = random.one_in(2);
@@ -286,30 +287,30 @@ fn lanes(random: &mut Random) -> Vec<LaneSpec> {
     (0..count).map(&mut lane).collect()
 }
 
-/// What is committed, but for snapshots.
+/// Committed topics and offsets, except snapshots.
 #[derive(Default)]
 struct Committed {
     records: BTreeMap<String, BTreeMap<i32, Vec<Vec<u8>>>>,
     offsets: BTreeMap<i32, i64>,
 }
 
-/// How far the run is.
+/// The phase of the run.
 #[derive(Default)]
 struct Phase {
-    /// Turbulent events so far: the topics grow with them.
+    /// Number of turbulent events so far; the topics grow with it.
     turbulent_events: usize,
-    /// Whether the first process was asked to stop at the end of the log.
+    /// True if the first process was asked to stop at the end of the log.
     stopping: bool,
-    /// Whether nothing fails any more, and no lane is slow.
+    /// True if faults and slow lanes are over.
     healing: bool,
 }
 
-/// What all processes share: the log, the group, and the seed.
+/// Shared state of all processes: the log, the group, and the seed.
 struct World {
     random: Random,
     config: EngineConfig,
     source: SourceLog,
-    /// By partition, the oldest record that the log still has.
+    /// The oldest record still in the log, by partition.
     first: Vec<i64>,
     requests: Requests,
     plant: Plant,
@@ -317,13 +318,13 @@ struct World {
     group: Group,
     controls: Controls,
     journals: Journals,
-    /// The first impossible thing met: journals and outputs at odds, though committed together, or a state that is gone.
+    /// The first impossible state met: journals and outputs that disagree though committed together, or a lost state.
     impossible: Option<String>,
     devices: Arc<SimulatedDevices>,
     committed: Committed,
     snapshots: SnapshotTopic,
     phase: Phase,
-    /// Whether the histories of journals are told and drawn as well.
+    /// True if the histories of journals are built and drawn as well.
     tells_histories: bool,
     coverage: Coverage,
 }
@@ -333,7 +334,7 @@ impl World {
         self.committed.records.get(topic).and_then(|topic| topic.get(&partition)).map_or(&[], Vec::as_slice)
     }
 
-    /// So many of the records of a partition are published by now.
+    /// Returns the number of a partition's records published by now, out of `records`.
     fn published(&self, records: usize) -> usize {
         (records * self.phase.turbulent_events).div_ceil(TURBULENT_EVENTS).min(records)
     }
@@ -353,7 +354,7 @@ impl World {
 
 struct Simulation {
     world: World,
-    /// By ordinal; those that were asked to end for good are gone.
+    /// Processes by ordinal; `None` for those that ended for good.
     processes: Vec<Option<Process>>,
 }
 
@@ -389,7 +390,7 @@ impl Simulation {
         Ok(Self { processes: processes.collect::<Result<_, _>>()?, world })
     }
 
-    /// Turbulence, a stop in it, and a healing phase at whose end all is committed.
+    /// Runs turbulence with a stop in it, and a healing phase until everything is committed.
     fn run(&mut self) -> Result<(), Failure> {
         for _ in 0..TURBULENT_EVENTS {
             self.world.phase.turbulent_events += 1;
@@ -419,13 +420,14 @@ impl Simulation {
         processes.next().is_some_and(|first| first.core.wants().is_none()) && processes.next().is_none()
     }
 
-    /// All processes but the first are to end, the first at the end of the log.
+    /// Asks the first process to stop at the end of the log, and all others to end.
     fn stop(&mut self) -> Result<(), Failure> {
         self.world.phase.stopping = true;
         for process in self.processes[1..].iter_mut().flatten() {
             process.stop_now(&mut self.world, true)?;
         }
-        // One that is about to hand something over would leave that out: a new life stops at the end of everything.
+        // A process that is about to hand partitions over would stop without them. A new life is started instead, which
+        // stops at the end of all partitions.
         let first = self.processes[0].as_mut().expect("it stays");
         if first.around.source.stands_still || first.is_ending() {
             first.crash(&mut self.world);
@@ -472,7 +474,7 @@ impl Simulation {
         }
     }
 
-    /// An event of a process that works.
+    /// Runs an event of a live process.
     fn event(&mut self) -> Result<(), Failure> {
         self.world.now_ns += self.world.random.between(0, 2_000_000);
         let index = self.any_process();
@@ -493,7 +495,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// A process that gives up is started again, as an operator would have it.
+    /// Restarts a process that gave up, as an operator would.
     fn survive(&mut self, index: usize, result: Result<(), Failure>) -> Result<(), Failure> {
         let process = self.processes[index].as_mut().expect("it is there");
         if !std::mem::take(&mut process.gave_up) {
@@ -504,7 +506,7 @@ impl Simulation {
         self.restart(index)
     }
 
-    /// A process begins where the committed state ends.
+    /// Starts a process at the end of the committed state.
     fn restart(&mut self, index: usize) -> Result<(), Failure> {
         let leaves = self.processes[index].as_ref().is_some_and(|process| process.leaves);
         self.world.group.leave(index);
@@ -520,7 +522,8 @@ impl Simulation {
     }
 }
 
-/// Swaps the prices of the first two trades of each group in the next batch: as if they had come the other way round.
+/// Swaps the prices of the first two trades of each group in the next batch, as if the trades had come in the other
+/// order.
 fn swap_prices(command: &mut LaneCommand) {
     let LaneCommand::Run(batch) = command else { return };
     for part in &mut batch.parts {

@@ -1,5 +1,5 @@
-//! Benchmarks of several sides on a machine that others share, and beside a broker that gets faster while it runs: all
-//! take turns, and medians are compared.
+//! Benchmarks of several sides on a shared machine, and with a broker that gets faster while it runs. All sides take
+//! turns, and medians are compared.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The times of one side.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// Half of them are less.
+    /// Half of the times are less.
     pub median: Duration,
     /// A quarter of them are less, and a quarter more.
     pub quartiles: [Duration; 2],
@@ -20,7 +20,7 @@ impl Times {
         Self { median, quartiles: [low, high] }
     }
 
-    /// How many times as fast as another side, both with the same work.
+    /// Returns the factor by which this side is faster than another one with the same work.
     pub fn speed_of(&self, other: &Self) -> f64 {
         other.median.as_secs_f64() / self.median.as_secs_f64()
     }
@@ -32,11 +32,11 @@ impl fmt::Display for Times {
     }
 }
 
-/// Turns that are not counted: a broker compiles most of its code by then.
+/// Number of turns that are not counted, in which a broker compiles most of its code.
 const WARM_UP: usize = 5;
 
-/// Has the sides take so many turns each, at least one. The order changes from turn to turn, because what came before
-/// leaves its traces: in caches, in the page cache and in a processor's clock.
+/// Runs `times` turns of each side, at least one. The order changes from turn to turn, because earlier turns affect
+/// later ones: through caches, the page cache and the processor's clock.
 pub fn in_turn<const SIDES: usize>(
     times: usize,
     sides: [&mut dyn FnMut() -> Duration; SIDES],
@@ -53,7 +53,8 @@ pub fn in_turn<const SIDES: usize>(
     taken.map(Times::of)
 }
 
-/// Each side goes first in turn, the others behind it in ascending order; in the next round in descending order.
+/// Returns the order of a turn: each side goes first in turn, and the others follow in ascending order. The next round
+/// is in descending order.
 fn order<const SIDES: usize>(turn: usize) -> [usize; SIDES] {
     let is_forward = (turn / SIDES).is_multiple_of(2);
     std::array::from_fn(|place| (turn + if is_forward { place } else { SIDES - place }) % SIDES)

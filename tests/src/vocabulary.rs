@@ -1,14 +1,14 @@
-//! Kinds of commands and of events, counted: what the core may say and be told, the simulation has it say and be told.
+//! Counts of the kinds of commands and events, to check that the simulation covers all that the core knows.
 
 use warptape_engine::{Command, Event};
 
-/// Declares the kinds of a type once: a kind that is added does not compile before it is here.
+/// Declares the kinds of a type once: a new kind does not compile before it is listed here.
 macro_rules! kinds {
     ($(#[$doc:meta])* $names:ident, $counts:ident of $type:ident { $($kind:ident),* $(,)? }) => {
         $(#[$doc])*
         pub const $names: &[&str] = &[$(stringify!($kind)),*];
 
-        /// How often each of them was met.
+        /// Number of occurrences of each kind.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $counts([usize; $names.len()]);
 
@@ -19,19 +19,19 @@ macro_rules! kinds {
         }
 
         impl $counts {
-            /// Counts one.
+            /// Counts one value.
             pub fn count(&mut self, one: &$type) {
                 enum Kind { $($kind),* }
                 let kind = match one { $($type::$kind { .. } => Kind::$kind),* };
                 self.0[kind as usize] += 1;
             }
 
-            /// Both together.
+            /// Returns the sums of both.
             pub fn plus(self, other: Self) -> Self {
                 Self(std::array::from_fn(|kind| self.0[kind] + other.0[kind]))
             }
 
-            /// Kinds that were never met.
+            /// Returns the kinds that never occurred.
             pub fn missing(&self) -> Vec<&'static str> {
                 $names.iter().zip(self.0).filter(|(_, count)| *count == 0).map(|(name, _)| *name).collect()
             }
@@ -56,6 +56,6 @@ kinds! {
     }
 }
 
-/// Commands that no simulation meets: its stage configuration stays what it is, and its logs lose no more than what snapshots stand for, and
-/// no page of a snapshot.
+/// Commands that no simulation causes. Its stage configuration never changes, and its logs lose only records covered by
+/// snapshots, and no page of a snapshot.
 pub const COMMANDS_UNMET: [&str; 3] = ["NewSegment", "TicksRemoved", "PagesMissing"];

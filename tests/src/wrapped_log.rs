@@ -1,4 +1,4 @@
-//! An embedded log of which a test replaces some parts: consumers of groups, readers and producers.
+//! An embedded log with parts that a test can replace: consumers of groups, readers and producers.
 
 use warptape_eventlog::{
     Consumer, EventLog, LogError, Producer, RecordClock, SqliteLog, TopicInfo, TopicPartition, TopicSpec,
@@ -20,7 +20,7 @@ pub struct WrappedLog {
 }
 
 impl WrappedLog {
-    /// A log that is like `log` so far.
+    /// Wraps `log` without changes.
     pub fn new(log: SqliteLog) -> Self {
         Self {
             log,
@@ -30,17 +30,17 @@ impl WrappedLog {
         }
     }
 
-    /// The same with other consumers.
+    /// Replaces the consumers.
     pub fn with_consumers(self, consumer: WrapConsumer) -> Self {
         Self { consumer, ..self }
     }
 
-    /// The same with other readers.
+    /// Replaces the readers.
     pub fn with_readers(self, reader: WrapReader) -> Self {
         Self { reader, ..self }
     }
 
-    /// The same with other producers.
+    /// Replaces the producers.
     pub fn with_producers(self, producer: WrapProducer) -> Self {
         Self { producer, ..self }
     }

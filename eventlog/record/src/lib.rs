@@ -1,6 +1,6 @@
-//! What a record of the log is to those who neither read nor write one: its place and its bytes.
+//! A record of the log and its place, for code that neither reads nor writes a log.
 //!
-//! A crate of its own, so that the engine can be given records without depending on any log.
+//! This is a separate crate, so that the engine can take records without depending on any log.
 
 mod unreadable;
 

@@ -1,35 +1,35 @@
-//! A batch of records that nobody can read, as the one record that stands for it.
+//! The record that takes the place of an unreadable batch.
 
 use std::fmt;
 
 use crate::Record;
 
-/// Name of the header by which a record stands for an unreadable batch. A log gives it to no other record: what strangers wrote under
-/// this name is left out when it is read.
+/// Name of the header that marks a record as the stand-in for an unreadable batch. The log gives it to no other record;
+/// reading drops foreign headers of this name.
 pub const UNREADABLE_BATCH_HEADER: &str = "warptape.unreadable-batch";
 
-/// A batch of records of a partition that cannot be unpacked. One record stands for it, at the last offset of the batch, so that who
-/// goes on behind that record goes on behind the batch.
+/// A batch of records of a partition that cannot be unpacked. One record takes its place at the last offset of the
+/// batch, so that reading behind that record continues behind the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreadableBatch {
     /// Offset of its first record.
     pub first_offset: i64,
     /// Offset of its last record.
     pub last_offset: i64,
-    /// Number of its records; 0 where its writer did not say.
+    /// Number of its records; 0 if its writer did not tell it.
     pub records: i64,
-    /// Its bytes as they were written.
+    /// Size of the batch as written, in bytes.
     pub bytes: i64,
-    /// The number by which Kafka knows how it was compressed.
+    /// Kafka's number of its compression codec.
     pub codec: i64,
-    /// Bytes of memory that it is beyond, unpacked; `None` if it is damaged.
+    /// Memory limit in bytes that it exceeds when unpacked; `None` if it is damaged.
     pub limit_bytes: Option<i64>,
     /// Greatest create time of its records, nanoseconds since the epoch.
     pub timestamp_ns: i64,
 }
 
 impl UnreadableBatch {
-    /// The batch that a record stands for, if it is no record of its own.
+    /// Returns the batch that a record stands for; `None` for an ordinary record.
     pub fn of(record: &Record) -> Option<Self> {
         let (name, text) = record.headers.first()?;
         if name != UNREADABLE_BATCH_HEADER {
@@ -39,7 +39,7 @@ impl UnreadableBatch {
         (batch.last_offset == record.offset).then_some(batch)
     }
 
-    /// The record that stands for the batch.
+    /// Returns the record that stands for the batch.
     pub fn record(&self) -> Record {
         Record {
             offset: self.last_offset,
@@ -50,7 +50,7 @@ impl UnreadableBatch {
         }
     }
 
-    /// Reads the fields `NAME=NUMBER` of a text, which may have other words before them.
+    /// Reads the fields `NAME=NUMBER` of a text; other words may precede them.
     pub fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| -> Option<i64> {
             let value =

@@ -1,7 +1,7 @@
-//! Calls of librdkafka that may not return, on a thread of their own.
+//! Runs librdkafka calls that may never return on a separate thread.
 //!
-//! What a producer asks a coordinator waits for as long as a connection to it hangs, whatever timeout it is given
-//! (2.12.1, `rd_kafka_coord_req`). Who waits no longer leaves the thread behind, with the client, which is destroyed when
+//! A producer's request to a coordinator waits as long as a connection to it hangs, whatever its timeout (2.12.1,
+//! `rd_kafka_coord_req`). A caller that stops waiting leaves the thread behind with the client, which is destroyed when
 //! the call returns.
 
 use std::cell::Cell;
@@ -15,10 +15,10 @@ use rdkafka::producer::ThreadedProducer;
 use super::context::Context;
 use super::native::NativeError;
 
-/// What librdkafka's own timers may add to the timeout of a call.
+/// Time by which librdkafka's own timers may exceed the timeout of a call.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A producer of librdkafka with its own threads.
+/// A librdkafka producer with its own threads.
 pub(super) type Client = ThreadedProducer<Context>;
 type Call = Box<dyn FnOnce(&Client) -> Result<(), NativeError> + Send>;
 
@@ -28,7 +28,7 @@ pub(super) struct Caller {
     calls: Option<Sender<Call>>,
     results: Receiver<Result<(), NativeError>>,
     thread: Option<JoinHandle<()>>,
-    /// Nobody waits for the thread any more.
+    /// True if no caller waits for the thread any more.
     is_left: Cell<bool>,
 }
 
@@ -42,7 +42,7 @@ impl Caller {
             .name("kafka-producer".to_owned())
             .spawn(move || {
                 for call in received {
-                    // Who asked may wait no longer.
+                    // The caller may have stopped waiting.
                     drop(sent.send(call(&of_thread)));
                 }
             })
@@ -55,7 +55,7 @@ impl Caller {
         self.client.as_ref().expect("it is there until the caller is dropped")
     }
 
-    /// Makes a call that has this timeout; `None` if it does not return, after which nothing must be called any more.
+    /// Makes a call with this timeout; `None` if it does not return. No further call is allowed then.
     pub(super) fn call(
         &self,
         timeout: Duration,
@@ -70,7 +70,7 @@ impl Caller {
         result
     }
 
-    /// Nobody waits for what the client still does: where a connection hangs, to destroy it takes long.
+    /// Stops waiting for the client: its destruction takes long while a connection hangs.
     pub(super) fn leave(&self) {
         self.is_left.set(true);
     }
@@ -79,7 +79,7 @@ impl Caller {
 impl Drop for Caller {
     fn drop(&mut self) {
         if self.is_left.get() {
-            // The thread's is the last one then, and destroys the client.
+            // The thread then holds the last reference and destroys the client.
             self.client = None;
         }
         self.calls = None;

@@ -1,4 +1,4 @@
-//! What the log asks the cluster about topics and groups, outside consuming and producing.
+//! Queries to the cluster about topics and groups, outside consuming and producing.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -21,42 +21,42 @@ use super::options::{BatchBytes, GroupProtocol, KafkaOptions};
 use crate::topic::{check_spec, conflict_of};
 use crate::{LogError, OffsetRange, PartitionEnd, RecordClock, TopicInfo, TopicPartition, TopicSpec};
 
-/// Wait of a first attempt; each further one waits twice as long. In between, what the client reported is looked at.
+/// Timeout of the first attempt; each further one doubles it. The client's reports are checked in between.
 const STEP: Duration = Duration::from_millis(500);
-/// Reports that are served between two attempts.
+/// Largest number of reports served between two attempts.
 const REPORTS_MAX: usize = 64;
-/// Longest wait for the first answer of a cluster: whoever names a wrong address shall not wait for long.
+/// Longest wait for a cluster's first answer, so that a wrong address is reported soon.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-/// Wait for the offsets of a topic after which it is looked whether it was removed.
+/// Wait for the offsets of a topic, after which the topic's existence is checked.
 const GONE_AFTER: Duration = Duration::from_secs(2);
-/// How often the offsets of a topic are asked for that others may remove and make anew.
+/// Largest number of attempts to get the offsets of a topic that others may remove and create again.
 const OFFSETS_TRIES_MAX: usize = 8;
-/// Pause before a question is asked again.
+/// Pause between two attempts.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Kafka's default of `max.message.bytes`.
 const BATCH_BYTES_MAX_DEFAULT: usize = 1_048_588;
 
-/// Why brokers that run may withhold committed offsets for ever.
+/// The reason why running brokers may never return committed offsets.
 const HANGING: &str = "no answer; if the brokers run, a transaction of this group hangs: `kafka-transactions.sh \
                        find-hanging` names it";
 
-/// A connection to the cluster for questions.
+/// A connection to the cluster for queries.
 pub(super) struct Cluster {
     pub(super) options: KafkaOptions,
     pub(super) url: String,
-    /// Belongs to no group. A consumer, because what producers and administrators ask about creates topics.
+    /// Belongs to no group. It is a consumer, because metadata queries of producers and administrators create topics.
     client: BaseConsumer<Context>,
-    /// Likewise, and sees what is not committed. Made when it is first asked.
+    /// A second client that also sees uncommitted records; created on first use.
     uncommitted: OnceLock<BaseConsumer<Context>>,
-    /// The largest batches that topics take, as far as the cluster was asked.
+    /// The smallest and largest batch limits of the topics queried so far.
     batch_bytes: Mutex<BatchBytes>,
-    /// What its clients say of themselves.
+    /// Statistics of the clients.
     pub(super) board: Arc<Board>,
 }
 
 impl Cluster {
-    /// Connects, so that a wrong address or password is known at once.
+    /// Connects to the cluster, so that a wrong address or password fails at once.
     pub(super) fn connect(options: KafkaOptions) -> Result<Self, LogError> {
         options.check()?;
         let url = options.url();
@@ -70,7 +70,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Asks until there is an answer, at most for the request timeout. A password that is wrong is not tried for long.
+    /// Repeats a query until it is answered, at most for the request timeout. A wrong password ends it early.
     fn ask<T>(
         &self,
         doing: &str,
@@ -93,7 +93,7 @@ impl Cluster {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            // Serves what the client has to report: one line of its log or one error for each call.
+            // Each poll serves one report of the client: a line of its log or an error.
             for _ in 0..REPORTS_MAX {
                 drop(self.client.poll(Duration::ZERO));
             }
@@ -106,13 +106,13 @@ impl Cluster {
             if let Some(trouble) = trouble {
                 self.client.context().put_trouble(trouble.code, &trouble.text);
             }
-            // A question may fail at once, and very often.
+            // A query may fail immediately and repeatedly.
             step = (step * 2).min(time_max);
             thread::park_timeout(RETRY.min(left));
         }
     }
 
-    /// Number of partitions of a topic that exists.
+    /// Returns the number of partitions of an existing topic.
     pub(super) fn partitions(&self, topic: &str) -> Result<i32, LogError> {
         match self.partitions_if_any(topic)? {
             Some(partitions) => Ok(partitions),
@@ -123,14 +123,14 @@ impl Cluster {
         }
     }
 
-    /// Whether the leaders of all partitions of a topic answer, with a wait of about `timeout` for each.
+    /// Checks that the leaders of all partitions of a topic answer, waiting about `timeout` for each.
     pub(super) fn reach(&self, topic: &str, timeout: Duration) -> Result<(), LogError> {
         let doing = format!("looking whether {topic:?} can be reached");
         let found = self.ask_within(timeout, &doing, |client, timeout| {
             client.client().fetch_metadata(Some(topic), timeout)
         })?;
         let partitions = found.topics().iter().flat_map(MetadataTopic::partitions);
-        // One partition of each leader.
+        // One partition per leader.
         let leaders: BTreeMap<i32, i32> =
             partitions.map(|partition| (partition.leader(), partition.id())).collect();
         for (leader, partition) in leaders {
@@ -153,7 +153,7 @@ impl Cluster {
         let doing = format!("looking up topic {topic:?}");
         let metadata = self.ask(&doing, |client, timeout| {
             let metadata = client.client().fetch_metadata(Some(topic), timeout)?;
-            // A topic that was just made has no leader for a moment.
+            // A new topic has no leader for a moment.
             let error = metadata.topics().first().and_then(|topic| topic.error());
             match error.map(RDKafkaErrorCode::from) {
                 Some(code @ RDKafkaErrorCode::LeaderNotAvailable) => Err(KafkaError::MetadataFetch(code)),
@@ -172,7 +172,7 @@ impl Cluster {
         }
     }
 
-    /// Refuses a partition that does not exist.
+    /// Rejects a partition that does not exist.
     pub(super) fn check_partition(&self, source: &TopicPartition) -> Result<(), LogError> {
         let partitions = self.partitions(&source.topic)?;
         if (0..partitions).contains(&source.partition) {
@@ -190,7 +190,7 @@ impl Cluster {
         }
     }
 
-    /// The users' topics with their numbers of partitions.
+    /// Returns the users' topics with their numbers of partitions.
     fn names(&self) -> Result<BTreeMap<String, i32>, LogError> {
         let metadata =
             self.ask("listing topics", |client, timeout| client.client().fetch_metadata(None, timeout))?;
@@ -203,14 +203,14 @@ impl Cluster {
             .collect())
     }
 
-    /// First offset and last stable offset of a partition.
+    /// Returns the first offset and the last stable offset of a partition.
     pub(super) fn offsets(&self, source: &TopicPartition) -> Result<OffsetRange, LogError> {
         let doing = format!("looking up the offsets of {}/{}", source.topic, source.partition);
         let (first, next) = self.ask(&doing, |client, timeout| watermarks(client, source, timeout))?;
         Ok(OffsetRange { first, next })
     }
 
-    /// The same of all partitions of a topic.
+    /// Returns these offsets of all partitions of a topic.
     fn all_offsets(
         &self,
         topic: &str,
@@ -227,7 +227,7 @@ impl Cluster {
         Ok(firsts.into_iter().zip(nexts).map(|(first, next)| OffsetRange { first, next }).collect())
     }
 
-    /// The offset behind the last record of a partition, whatever became of its transaction.
+    /// Returns the offset behind the last record of a partition, committed or not.
     pub(super) fn written_end(&self, source: &TopicPartition) -> Result<i64, LogError> {
         let doing = format!("looking up the end of {}/{}", source.topic, source.partition);
         let client = self.uncommitted()?;
@@ -235,12 +235,12 @@ impl Cluster {
         Ok(next)
     }
 
-    /// Where partitions end: one request for each of their leaders, and another one for what transactions that have not ended wrote.
+    /// Returns the ends of partitions: one request per leader for readable records, and one for all written records.
     pub(super) fn ends(&self, partitions: &[TopicPartition]) -> Result<Vec<PartitionEnd>, LogError> {
         let doing = format!("looking up where {} partitions end", partitions.len());
         let readable = self.ask(&doing, |client, timeout| edges(client, partitions, Offset::End, timeout))?;
         let client = self.uncommitted()?;
-        // Asked later, so that no partition is read further than it was written.
+        // Queried later, so that no readable end exceeds the written one.
         let written = self.ask(&doing, |_, timeout| edges(client, partitions, Offset::End, timeout))?;
         let end = |(readable, written)| PartitionEnd { readable, written };
         Ok(readable.into_iter().zip(written).map(end).collect())
@@ -257,12 +257,12 @@ impl Cluster {
         Ok(self.uncommitted.get_or_init(|| client))
     }
 
-    /// All topics of users. Whether one is compacted is told where the broker tells it to this user.
+    /// Returns all topics of users. `compacted` is known only if the broker tells it to this user.
     pub(super) fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
         self.described(self.names()?)
     }
 
-    /// The topics of these names that exist.
+    /// Returns the existing ones of these topics.
     pub(super) fn topics_named(&self, names: &[&str]) -> Result<Vec<TopicInfo>, LogError> {
         self.described(self.existing(names.iter().copied())?)
     }
@@ -271,13 +271,13 @@ impl Cluster {
         Ok(self.names()?.into_keys().collect())
     }
 
-    /// The topics of these names that exist, with their numbers of partitions.
+    /// Returns the existing ones of these topics with their numbers of partitions.
     fn existing<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, i32>, LogError> {
         let found = names.map(|name| Ok(self.partitions_if_any(name)?.map(|count| (name.to_owned(), count))));
         found.filter_map(Result::transpose).collect()
     }
 
-    /// Describes each topic, with two questions for its offsets. A topic that is removed meanwhile is left out.
+    /// Describes each topic, with two queries for its offsets. A topic that is removed meanwhile is left out.
     fn described(&self, names: BTreeMap<String, i32>) -> Result<Vec<TopicInfo>, LogError> {
         let compacted = self.compacted(names.keys().map(String::as_str)).unwrap_or_else(|error| {
             tracing::warn!(%error, "which topics are compacted is not known");
@@ -296,8 +296,8 @@ impl Cluster {
         Ok(topics)
     }
 
-    /// First and last stable offsets of all partitions of a topic that had so many; `None` if it is gone. It may have been removed and
-    /// made anew meanwhile, with other partitions.
+    /// Returns the first and last stable offsets of all partitions of a topic; `None` if it is gone. `partitions` is
+    /// the last known number: the topic may have been removed and created again with another one.
     fn all_offsets_if_any(
         &self,
         topic: &str,
@@ -320,8 +320,8 @@ impl Cluster {
         }
     }
 
-    /// Whether a consumer group has a member; yes where its protocol is not the classic one, since librdkafka does not see members of
-    /// another.
+    /// Returns true if a consumer group has a member, or if its protocol is not the classic one, whose
+    /// members librdkafka does not see.
     pub(super) fn has_member(&self, group: &str) -> Result<bool, LogError> {
         if self.options.group_protocol == GroupProtocol::Consumer {
             return Ok(true);
@@ -332,7 +332,7 @@ impl Cluster {
         Ok(groups.groups().iter().any(|found| !found.members().is_empty()))
     }
 
-    /// Makes the topics that are missing, and waits until they can be used.
+    /// Creates missing topics, and waits until they are usable.
     pub(super) fn create_topics(&self, specs: &[TopicSpec]) -> Result<(), LogError> {
         for spec in specs {
             check_spec(&self.url, spec)?;
@@ -348,7 +348,7 @@ impl Cluster {
         for spec in &missing {
             self.await_topic(spec)?;
         }
-        // Another process may have made one with other settings meanwhile.
+        // Another process may have created one with other settings meanwhile.
         let names = missing.iter().map(|spec| Ok((spec.name.clone(), self.partitions(&spec.name)?)));
         self.check_same(&missing, &names.collect::<Result<_, LogError>>()?)
     }
@@ -374,7 +374,7 @@ impl Cluster {
 
     fn create(&self, specs: &[&TopicSpec]) -> Result<(), LogError> {
         const DOING: &str = "creating topics";
-        // What the topic does not say, the broker decides.
+        // The broker decides settings that the topic leaves open.
         const AS_THE_BROKER_HAS_IT: i32 = -1;
         let settings: Vec<Vec<(&str, String)>> = specs.iter().map(|spec| settings_of(spec)).collect();
         let topics: Vec<NewTopic<'_>> = specs
@@ -415,7 +415,8 @@ impl Cluster {
         }
     }
 
-    /// The largest record of each of these topics. What the cluster does not tell this user is taken to be the default.
+    /// Returns the largest record size of each of these topics. If this user may not read the setting, Kafka's default
+    /// applies.
     pub(super) fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
         let found = match self.setting("max.message.bytes", topics.iter().copied()) {
             Err(error @ LogError::NotAuthorized { .. }) => {
@@ -434,12 +435,12 @@ impl Cluster {
         Ok(by_topic.iter().map(|bytes| self.options.record_bytes_max(*bytes)).collect())
     }
 
-    /// The largest batches that topics take, as far as the cluster was asked.
+    /// Returns the smallest and largest batch limits of the topics queried so far.
     pub(super) fn batch_bytes(&self) -> BatchBytes {
         *self.batch_bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Which of these topics are compacted.
+    /// Tells for each of these topics whether it is compacted.
     fn compacted<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
@@ -448,7 +449,8 @@ impl Cluster {
         Ok(policies.into_iter().map(|(name, policy)| (name, policy.contains("compact"))).collect())
     }
 
-    /// Whose clock the times of a topic's records are of; `None` where this client may not ask, or there is no such topic.
+    /// Returns whose clock a topic's record times are from; `None` if this client may not ask or the topic does not
+    /// exist.
     pub(super) fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
         let found = match self.setting("message.timestamp.type", std::iter::once(topic)) {
             Err(error @ LogError::NotAuthorized { .. }) => {
@@ -464,7 +466,7 @@ impl Cluster {
         })
     }
 
-    /// A setting of topics, by topic; an empty text where the cluster has none of that name.
+    /// Returns a setting by topic; an empty text if the cluster does not have the setting.
     fn setting<'a>(
         &self,
         setting: &str,
@@ -481,7 +483,7 @@ impl Cluster {
         let mut found = BTreeMap::new();
         for result in results {
             let resource = match result {
-                // It was removed meanwhile.
+                // The topic was removed meanwhile.
                 Err(RDKafkaErrorCode::UnknownTopicOrPartition) => continue,
                 result => result.map_err(|code| failure(&self.url, DOING, code, "", None))?,
             };
@@ -513,15 +515,15 @@ impl Cluster {
         failure(&self.url, doing, code, &error.to_string(), None)
     }
 
-    /// Committed next-to-read offsets of a group, through a consumer of that group. Waits for transactions that are about
-    /// to commit or abort some.
+    /// Returns a group's committed next-to-read offsets, through a consumer of that group. Waits for transactions that
+    /// are about to commit or abort offsets.
     pub(super) fn committed(
         &self,
         consumer: &NativeConsumer,
         group: &str,
         partitions: &[TopicPartition],
     ) -> Result<Vec<Option<i64>>, LogError> {
-        // What a crashed process left open is settled when its time is over, which the broker looks at now and then.
+        // The broker settles a crashed process's transaction after its timeout, which it checks periodically.
         let settled_after = self.options.transaction_timeout + self.options.request_timeout;
         let deadline = Instant::now() + settled_after;
         let failed = |code, text: &str| {
@@ -555,7 +557,7 @@ impl Cluster {
     }
 }
 
-/// Names of topics in a message, which others on the cluster may have by the thousand.
+/// Joins names of topics for a message, and shortens the list: a shared cluster may have thousands.
 fn shown(names: &[String]) -> String {
     const SHOWN_MAX: usize = 20;
     match names.len().checked_sub(SHOWN_MAX) {
@@ -565,7 +567,7 @@ fn shown(names: &[String]) -> String {
     }
 }
 
-/// A list for librdkafka.
+/// Makes a list for librdkafka.
 pub(super) fn list_of<'a>(
     partitions: impl IntoIterator<Item = (&'a TopicPartition, Offset)>,
 ) -> TopicPartitionList {
@@ -577,7 +579,7 @@ pub(super) fn list_of<'a>(
     list
 }
 
-/// A topic's settings, by the broker's names.
+/// Returns a topic's settings by the broker's names.
 fn settings_of(spec: &TopicSpec) -> Vec<(&'static str, String)> {
     let mut settings = Vec::new();
     let policy = if spec.compacted { "compact" } else { "delete" };
@@ -591,7 +593,7 @@ fn settings_of(spec: &TopicSpec) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// First offset of a partition, and the last that the client may read up to.
+/// Returns a partition's first offset and the end of the records that the client may read.
 fn watermarks(
     client: &BaseConsumer<Context>,
     source: &TopicPartition,
@@ -601,7 +603,7 @@ fn watermarks(
         Err(error) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition) => error,
         answered => return answered,
     };
-    // A partition that has no leader for a moment is unknown to librdkafka, too.
+    // librdkafka reports a partition without a leader as unknown, too.
     let metadata = client.client().fetch_metadata(Some(&source.topic), timeout)?;
     let exists = |topic: &MetadataTopic| topic.partitions().iter().any(|p| p.id() == source.partition);
     match metadata.topics().iter().any(exists) {
@@ -610,7 +612,8 @@ fn watermarks(
     }
 }
 
-/// Where partitions begin or end for a client, by its isolation level, in their order: one request for each of their leaders.
+/// Returns the beginnings or ends of partitions in the order given, by the client's isolation level: one request per
+/// leader.
 fn edges(
     client: &BaseConsumer<Context>,
     partitions: &[TopicPartition],
@@ -619,7 +622,7 @@ fn edges(
 ) -> KafkaResult<Vec<i64>> {
     let mut list = TopicPartitionList::with_capacity(partitions.len());
     for TopicPartition { topic, partition } in partitions {
-        // In place of a time this asks for the beginning or the end.
+        // In place of a time, this value asks for the beginning or the end.
         list.add_partition_offset(topic, *partition, edge)?;
     }
     let found = client.offsets_for_times(list, timeout)?;
@@ -635,7 +638,7 @@ fn edges(
     partitions.iter().map(end).collect()
 }
 
-/// Waits for an answer of the administration client, which has a thread of its own.
+/// Waits for an answer of the administration client, which has its own thread.
 fn wait_for<T>(answer: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {

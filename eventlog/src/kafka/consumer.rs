@@ -1,9 +1,9 @@
-//! Reads committed records of some partitions, in turn: as a member of a group, or outside any.
+//! Reads committed records of some partitions, which take turns: as a member of a group, or outside any.
 //!
-//! Records come off librdkafka's queue in batches of several partitions and are held here until they are polled. A
-//! paused partition keeps what is held; a seek and a revocation drop it.
+//! Records come off librdkafka's queue in batches of several partitions, and are held here until they are polled. A
+//! paused partition keeps its held records; a seek or a revocation drops them.
 //!
-//! A batch that cannot be unpacked has one record in its place ([`UnreadableBatch`]), and reading goes on behind it.
+//! A batch that cannot be unpacked is replaced by one record ([`UnreadableBatch`]), and reading continues behind it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -23,20 +23,20 @@ use super::watchdog::Watchdog;
 use super::{Members, READER_GROUP};
 use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition, UnreadableBatch};
 
-/// Records that are held at most, beside those of paused partitions.
+/// Largest number of held records, besides those of paused partitions.
 const HELD_RECORDS_MAX: usize = 1024;
-/// Bytes of them from which on no more are taken.
+/// Bytes of held records from which on no more are fetched.
 const HELD_BYTES_DUE: usize = 64 << 20;
-/// Pause before a call is repeated for which a partition was not ready.
+/// Pause before a call is repeated because a partition was not ready.
 const RETRY: Duration = Duration::from_millis(1);
-/// Pause before a member asks again for a place in its group that is still taken.
+/// Pause before a member asks again for its place in the group while another client still has it.
 const PLACE_RETRY: Duration = Duration::from_secs(1);
-/// How often it says that it waits.
+/// Interval between notices that the member waits for its place.
 const PLACE_NEWS: Duration = Duration::from_secs(10);
 
-/// Where reading of a partition stands.
+/// The reading state of a partition.
 struct Reading {
-    /// Everything before it was polled.
+    /// Every record before this offset was polled.
     position: i64,
     held: VecDeque<Record>,
     paused: bool,
@@ -47,7 +47,7 @@ impl Reading {
         Self { position, held: VecDeque::new(), paused: false }
     }
 
-    /// The offset behind all that has come.
+    /// Returns the offset behind the last record received.
     fn next_offset(&self) -> i64 {
         self.held.back().map_or(self.position, |last| last.offset + 1)
     }
@@ -56,7 +56,7 @@ impl Reading {
         self.held.iter().map(Record::bytes).sum()
     }
 
-    /// Leaves out records that have come already: librdkafka may give them again after an outage.
+    /// Drops records received before: librdkafka may deliver them again after an outage.
     fn new_of(&self, source: &TopicPartition, mut records: Vec<Record>) -> Vec<Record> {
         let mut next = self.next_offset();
         let before = records.len();
@@ -76,15 +76,15 @@ impl Reading {
     }
 }
 
-/// A group that a consumer is a member of, or waits to be.
+/// The group that a consumer has joined or waits to join.
 struct Group {
     name: String,
     topics: Vec<String>,
     members: Arc<Members>,
-    /// When to ask again for this member's place, where somebody else has it: a process that was killed, and is forgotten when its
-    /// session is over, or one that runs.
+    /// Time to ask again for this member's place; `None` unless another client has it. The other client is a running
+    /// process, or a killed one whose session has not ended.
     next_try: Option<Instant>,
-    /// When to say again that it waits.
+    /// Time of the next notice that the member waits.
     next_news: Instant,
 }
 
@@ -98,11 +98,11 @@ pub(super) struct KafkaConsumer {
     readings: BTreeMap<TopicPartition, Reading>,
     /// The partition that was served last.
     last: Option<TopicPartition>,
-    /// What the group decided and the caller was not yet told.
+    /// Decisions of the group that the caller has not been told yet.
     news: VecDeque<Fetched>,
-    /// What the caller was told to be done with by the next poll.
+    /// Partitions that the caller gives up by the next poll.
     leaving: Vec<TopicPartition>,
-    /// A failure that came behind records, which go first.
+    /// A failure that came behind records; the records are delivered first.
     failed: Option<LogError>,
     watchdog: Watchdog,
 }
@@ -126,7 +126,7 @@ impl KafkaConsumer {
         Ok(consumer)
     }
 
-    /// Joins the group with the client as it is.
+    /// Joins the group with the current client.
     fn join(&self) -> Result<(), LogError> {
         let group = self.group.as_ref().expect("only members join");
         let joined = self.native.subscribe(&group.topics);
@@ -183,7 +183,7 @@ impl KafkaConsumer {
         failure(&self.cluster.url, doing, code, text, self.native.context().take_trouble())
     }
 
-    /// Gives up what the caller was told of by the poll before.
+    /// Gives up the partitions that the previous poll told the caller to leave.
     fn let_go(&mut self) -> Result<(), LogError> {
         if self.leaving.is_empty() {
             return Ok(());
@@ -198,7 +198,7 @@ impl KafkaConsumer {
             .map_err(|error| self.failure("giving up partitions", error.code, &error.text))
     }
 
-    /// Takes what is on the queue, waiting up to `timeout` for the first of it.
+    /// Takes the queue's contents, waiting up to `timeout` for the first message.
     fn gather(&mut self, timeout: Duration) -> Result<(), LogError> {
         let read = || self.readings.values().filter(|reading| !reading.paused);
         let held: usize = read().map(|reading| reading.held.len()).sum();
@@ -221,14 +221,14 @@ impl KafkaConsumer {
                 if let Some(reading) = self.readings.get_mut(&source) {
                     let records = reading.new_of(&source, records);
                     if reading.held.is_empty() {
-                        // The common case, without a move of each record.
+                        // The common case, which moves no single record.
                         reading.held = records.into();
                     } else {
                         reading.held.extend(records);
                     }
                 }
             }
-            // The first error that is fatal for the client, and the last one that it tells.
+            // Covers the client's first fatal error and its last reported error.
             Arrival::Failure { .. } if self.has_no_place() => self.begin_to_wait(),
             Arrival::Failure { source, offset, code, text } => match unreadable_batch(code, &text) {
                 Some(batch) => self.pass_over(&source, &batch),
@@ -240,8 +240,8 @@ impl KafkaConsumer {
         }
     }
 
-    /// Puts the record that stands for a batch in the place of its records, and has librdkafka go on behind it, which by itself asks for the
-    /// batch again and again, and says each time that it cannot be unpacked.
+    /// Replaces a batch's records by the record that stands for the batch, and seeks behind the batch. Without the
+    /// seek, librdkafka would fetch the batch again and again, and report each time that it cannot be unpacked.
     fn pass_over(&mut self, source: &TopicPartition, batch: &UnreadableBatch) {
         let Some(reading) = self.readings.get_mut(source) else { return };
         self.watchdog.progress();
@@ -250,13 +250,14 @@ impl KafkaConsumer {
             reading.held.push_back(batch.record());
         }
         let list = list_of([(source, Offset::Offset(reading.next_offset()))]);
-        // The next complaint repeats the seek if it has no effect, as on a partition that is given up.
+        // The next report of the batch repeats the seek if it has no effect, as on a partition that is being given up.
         if let Err(error) = self.native.seek(&list, self.cluster.options.request_timeout) {
             tracing::debug!(?source, ?error, "no seek behind the batch");
         }
     }
 
-    /// Whether the group does not take this client, because it still keeps the place of another one of the same instance id.
+    /// Returns true if the group rejects this client because it still keeps the place of another client with the same
+    /// instance id.
     fn has_no_place(&self) -> bool {
         let fatal = self.native.fatal_error();
         fatal.is_some_and(|(code, _)| code == RDKafkaErrorCode::UnreleasedInstanceId)
@@ -266,8 +267,8 @@ impl KafkaConsumer {
         self.group.as_ref().is_some_and(|group| group.next_try.is_some())
     }
 
-    /// What was read is lost, and the place in the group is to be asked for again. Until then this client stays, which the group does
-    /// not know: whoever still commits in its name cannot.
+    /// Reports the partitions as lost and schedules the next request for the place in the group. The current client,
+    /// unknown to the group, stays until then, so that no commit in its name succeeds.
     fn begin_to_wait(&mut self) {
         let Some(group) = self.group.as_mut().filter(|group| group.next_try.is_none()) else { return };
         group.next_try = Some(Instant::now() + PLACE_RETRY);
@@ -277,12 +278,12 @@ impl KafkaConsumer {
         }
     }
 
-    /// Waits for the place in the group, for up to `timeout`, and asks for it again when it is time to; false while there is nothing to
-    /// read.
+    /// Waits up to `timeout` for the place in the group, and asks for it again when due. Returns false while there is
+    /// nothing to read.
     fn take_place(&mut self, timeout: Duration) -> Result<bool, LogError> {
         let Some(group) = &mut self.group else { return Ok(true) };
         let Some(next_try) = group.next_try else { return Ok(true) };
-        // What is lost is told first.
+        // The caller hears of lost partitions first.
         if !self.news.is_empty() {
             return Ok(false);
         }
@@ -301,7 +302,7 @@ impl KafkaConsumer {
             thread::park_timeout(timeout.min(next_try - now));
             return Ok(false);
         }
-        // A client that had a fatal error does no more.
+        // A client with a fatal error is unusable.
         let config = self.cluster.options.member(&group.name);
         let context = Context::reporting(Reporter::new(&self.cluster.board, MEMBER));
         let native =
@@ -312,7 +313,7 @@ impl KafkaConsumer {
         Ok(true)
     }
 
-    /// What a failure among the messages means; `None` where librdkafka goes on by itself.
+    /// Returns the error of a failure among the messages; `None` if librdkafka recovers by itself.
     fn judge(
         &self,
         source: TopicPartition,
@@ -323,7 +324,7 @@ impl KafkaConsumer {
         use RDKafkaErrorCode as Code;
         let url = self.cluster.url.clone();
         let (code, text) = match code {
-            // It stands for the first one that was fatal.
+            // The code `Fatal` stands for the first fatal error.
             Code::Fatal => self.native.fatal_error().unwrap_or((code, text)),
             code => (code, text),
         };
@@ -348,9 +349,9 @@ impl KafkaConsumer {
                 offset,
                 cause: text,
             }),
-            // A reader names a group only because librdkafka wants a name.
+            // A reader names a group only because librdkafka requires a name.
             Code::GroupAuthorizationFailed if self.group.is_none() => None,
-            // The loss of the partitions comes as a rebalance.
+            // The loss of the partitions arrives as a rebalance.
             Code::PollExceeded => {
                 tracing::warn!(%text, "the consumer was not polled for too long and lost its partitions");
                 None
@@ -363,7 +364,7 @@ impl KafkaConsumer {
         }
     }
 
-    /// Carries out what the group decided, as far as that is not the caller's to do first.
+    /// Executes the group's decision, unless the caller has to act first.
     fn change(&mut self, rebalance: Rebalance) -> Result<(), LogError> {
         let group = self.group_name().expect("only groups rebalance").to_owned();
         match rebalance {
@@ -371,8 +372,8 @@ impl KafkaConsumer {
                 let mut starts = Vec::with_capacity(partitions.len());
                 let committed = self.cluster.committed(&self.native, &group, &partitions)?;
                 for (partition, committed) in partitions.iter().zip(committed) {
-                    // Asked here: librdkafka would ask half a second later, and fail where the offset is gone before anybody can say where to
-                    // go on.
+                    // Looked up here, because librdkafka would do so half a second later and fail if the offset is
+                    // gone.
                     let OffsetRange { first, next } = self.cluster.offsets(partition)?;
                     starts.push(committed.map_or(first, |committed| committed.clamp(first, next)));
                 }
@@ -403,7 +404,7 @@ impl KafkaConsumer {
         }
         self.leaving.extend_from_slice(&partitions);
         if partitions.is_empty() {
-            // Nobody need hear of it, but the group waits for the answer.
+            // The caller need not know, but the group waits for the answer.
             let list = list_of([]);
             return self
                 .native
@@ -414,7 +415,7 @@ impl KafkaConsumer {
         Ok(())
     }
 
-    /// Held records of the next partition that has some.
+    /// Returns held records of the next partition that has some.
     fn deliver(&mut self, records_max: usize, bytes_max: usize) -> Option<Fetched> {
         let has_some =
             |(_, reading): &(&TopicPartition, &Reading)| !reading.paused && !reading.held.is_empty();
@@ -445,8 +446,8 @@ impl KafkaConsumer {
         Some(Fetched::Records { source, records })
     }
 
-    /// Whether calls about the partition have an effect. One that was revoked is nothing that a member could still
-    /// pause: its caller may not have heard yet.
+    /// Returns true if calls about the partition have an effect. A member's calls about a revoked partition have none:
+    /// the caller may not know of the revocation yet.
     fn is_read(&self, partition: &TopicPartition) -> Result<bool, LogError> {
         if self.readings.contains_key(partition) {
             return Ok(true);
@@ -485,7 +486,7 @@ impl KafkaConsumer {
         Ok(())
     }
 
-    /// An idle poll: the watchdog looks whether there is nothing to read indeed.
+    /// Handles an idle poll: the watchdog checks whether there is really nothing to read.
     fn idle(&mut self) -> Result<Fetched, LogError> {
         let cluster = &self.cluster;
         if self.watchdog.is_due() {
@@ -500,7 +501,7 @@ impl KafkaConsumer {
                 unread.into_iter().map(|source| (source, self.readings[source].position.max(passed(source))));
             let trouble = self.native.context().take_trouble();
             match self.watchdog.look(&cluster.url, positions, trouble, |source| cluster.offsets(source)) {
-                // A member waits for the cluster: how long is for those to say who write what it reads.
+                // A member waits for the cluster without limit; the writers of its topics decide when to give up.
                 Err(error @ LogError::Unreachable { .. }) if self.group.is_some() => {
                     tracing::warn!(%error, "nothing is read");
                 }
@@ -511,7 +512,7 @@ impl KafkaConsumer {
     }
 }
 
-/// The batch that a failure is about, where it is one of unpacking.
+/// Returns the batch that an unpacking failure is about; `None` for other failures.
 fn unreadable_batch(code: RDKafkaErrorCode, text: &str) -> Option<UnreadableBatch> {
     use RDKafkaErrorCode as Code;
     matches!(code, Code::BadCompression | Code::NotImplemented).then(|| UnreadableBatch::parse(text))?
@@ -574,7 +575,7 @@ impl Consumer for KafkaConsumer {
         }
         let range = self.cluster.offsets(partition)?;
         let offset = offset.max(0);
-        // A reader takes what is left; a member that is sent to records that are gone would compute something else.
+        // A reader skips removed records; a member must not, because its outputs would differ.
         let first_allowed = if self.group.is_some() { offset } else { offset.max(range.first) };
         if first_allowed < range.first || first_allowed > range.next {
             return Err(out_of_range(self.cluster.url.clone(), partition, offset, Some(range)));
@@ -590,7 +591,7 @@ impl Consumer for KafkaConsumer {
             let result = list.elements()[0].error();
             match result.map_err(|error| error.rdkafka_error_code()) {
                 Ok(()) => break,
-                // A partition that was just assigned is not being fetched yet.
+                // A newly assigned partition is not fetched yet.
                 Err(Some(RDKafkaErrorCode::State | RDKafkaErrorCode::PreviousInProgress))
                     if !left.is_zero() =>
                 {
@@ -615,7 +616,7 @@ impl Consumer for KafkaConsumer {
     fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
         if self.is_read(partition)? {
             let reading = &self.readings[partition];
-            // Behind what was polled, librdkafka may have passed over transaction markers.
+            // librdkafka may have passed transaction markers behind the last polled record.
             let passed = reading.held.is_empty().then(|| self.native.position(partition)).flatten();
             return Ok(passed.map_or(reading.position, |passed| passed.max(reading.position)));
         }
@@ -632,7 +633,7 @@ impl Consumer for KafkaConsumer {
 
 impl Drop for KafkaConsumer {
     fn drop(&mut self) {
-        // What was revoked is given up before the client closes: it waits for nobody's answer any more.
+        // Revoked partitions are given up before the client closes, because nobody's commit is awaited any more.
         if let Err(error) = self.let_go() {
             tracing::debug!(%error, "partitions not given up before closing");
         }

@@ -1,5 +1,5 @@
-//! What librdkafka reports besides results: errors, lost records, changes of the group. Its threads and callbacks write
-//! here, the owner of the client reads.
+//! Reports of librdkafka besides results: errors, lost records, changes of the group. Its threads and callbacks write
+//! here; the client's owner reads.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,52 +16,53 @@ use rdkafka::producer::ProducerContext;
 use super::figures::Reporter;
 use crate::TopicPartition;
 
-/// A change of what a member reads, as the group decided it.
+/// A change of a member's partitions, decided by the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rebalance {
-    /// These are to be read.
+    /// Partitions to read.
     Assign(Vec<TopicPartition>),
-    /// These are to be given up.
+    /// Partitions to give up.
     Revoke(Vec<TopicPartition>),
-    /// These are someone else's already.
+    /// Partitions that already belong to another member.
     Lose(Vec<TopicPartition>),
 }
 
-/// A record that was not taken, or an error of the client as a whole.
+/// A rejected record, or an error of the client as a whole.
 #[derive(Clone, Debug)]
 pub(super) struct Trouble {
     pub(super) code: RDKafkaErrorCode,
     pub(super) text: String,
 }
 
-/// What a client reported.
+/// Reports of a client.
 #[derive(Default)]
 pub(super) struct Context {
-    /// The last error of the client as a whole; one that tells a cause is not replaced by one that tells an effect.
+    /// The last error of the client as a whole. An error that tells a cause is not replaced by one that tells an
+    /// effect.
     trouble: Mutex<Option<Trouble>>,
-    /// The first record that was not delivered, since last asked.
+    /// The first undelivered record since the last query.
     undelivered: Mutex<Option<Trouble>>,
     rebalances: Mutex<VecDeque<Rebalance>>,
-    /// The consumer is closing: there is nobody to ask about a rebalance.
+    /// True while the consumer closes: no caller can decide about a rebalance.
     closing: AtomicBool,
-    /// The consumer has answered the group while it closes, by giving up everything.
+    /// True if the closing consumer has answered the group by giving up all partitions.
     gave_up: AtomicBool,
-    /// Where it tells its figures, if somebody wants them.
+    /// Destination of the client's statistics; `None` if nobody reads them.
     reporter: Option<Reporter>,
 }
 
 impl Context {
-    /// The context of a client that tells its figures.
+    /// Creates the context of a client that reports statistics.
     pub(super) fn reporting(reporter: Reporter) -> Self {
         Self { reporter: Some(reporter), ..Self::default() }
     }
 
-    /// The last error of the client as a whole, and forgets it.
+    /// Returns and clears the last error of the client as a whole.
     pub(super) fn take_trouble(&self) -> Option<Trouble> {
         lock(&self.trouble).take()
     }
 
-    /// The first record that was not delivered since the last call.
+    /// Returns the first undelivered record since the last call.
     pub(super) fn take_undelivered(&self) -> Option<Trouble> {
         lock(&self.undelivered).take()
     }
@@ -82,8 +83,8 @@ impl Context {
         self.closing.load(Ordering::SeqCst)
     }
 
-    /// Whether a consumer that is closing still has to answer the group. One answer is enough, whatever else the group decided:
-    /// librdkafka (2.12.1) ends the membership upon it, and never replies to another one, which waits for ever.
+    /// Returns true if a closing consumer still has to answer the group. One answer is enough, whatever else the group
+    /// decided: librdkafka (2.12.1) ends the membership upon it. A second answer gets no reply and waits forever.
     pub(super) fn begin_to_give_up(&self) -> bool {
         !self.gave_up.swap(true, Ordering::SeqCst)
     }
@@ -97,26 +98,26 @@ impl Context {
     }
 }
 
-/// Whether an error tells why nothing works; others only tell that.
+/// Returns true if an error tells the cause of the trouble; others only tell that there is trouble.
 pub(super) fn is_cause(code: RDKafkaErrorCode) -> bool {
     matches!(code, RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SSL | RDKafkaErrorCode::Resolve)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each holder leaves whole values behind, also when it panics.
+    // The value is complete even if a holder panicked.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A line of librdkafka's own log.
+/// Logs a line of librdkafka's own log.
 pub(super) fn log_line(level: RDKafkaLogLevel, facility: &str, line: &str) {
     match level {
-        // Options for the other kind of client are passed to both.
+        // Both kinds of clients get the options of the other kind, too.
         _ if facility == "CONFWARN" => tracing::debug!(target: "librdkafka", facility, "{line}"),
         RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
             tracing::error!(target: "librdkafka", facility, "{line}");
         }
         RDKafkaLogLevel::Error => tracing::warn!(target: "librdkafka", facility, "{line}"),
-        // What matters of these comes back as an error value; a coordinator that is not ready yet does not matter.
+        // Important ones of these also come back as error values; a coordinator that is not ready yet is unimportant.
         RDKafkaLogLevel::Warning => tracing::info!(target: "librdkafka", facility, "{line}"),
         RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => {
             tracing::debug!(target: "librdkafka", facility, "{line}");
@@ -149,7 +150,7 @@ impl ProducerContext for Context {
         if let Err((error, record)) = result {
             let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown);
             if matches!(code, RDKafkaErrorCode::PurgeQueue | RDKafkaErrorCode::PurgeInflight) {
-                // The producer dropped it itself, with its transaction.
+                // The producer dropped the record itself, with its transaction.
                 return;
             }
             let text = format!("a record for {}/{}: {code}", record.topic(), record.partition());

@@ -1,4 +1,4 @@
-//! From librdkafka's error codes to [`LogError`].
+//! Converts librdkafka's error codes to [`LogError`].
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaConfRes;
@@ -6,7 +6,7 @@ use rdkafka::types::RDKafkaConfRes;
 use super::context::Trouble;
 use crate::LogError;
 
-/// Whether the cluster may give another answer in a moment.
+/// Returns true if a retry may succeed in a moment.
 pub(super) fn is_passing(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode as Code;
     matches!(
@@ -35,7 +35,7 @@ pub(super) fn is_passing(code: RDKafkaErrorCode) -> bool {
     )
 }
 
-/// The failure of a call. `trouble` is what the client reported meanwhile, which may say why.
+/// Returns the error of a failed call. `trouble` is the client's report meanwhile, which may tell the cause.
 pub(super) fn failure(
     url: &str,
     doing: &str,
@@ -68,7 +68,7 @@ pub(super) fn failure(
     }
 }
 
-/// A configuration that librdkafka does not take. Values are not shown: some are secrets.
+/// Returns the error of a configuration that librdkafka rejects. Values are hidden, because some are secrets.
 pub(super) fn refused(url: &str, error: KafkaError) -> LogError {
     let (argument, value, allowed) = match error {
         KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, _, key, _) => {
@@ -93,7 +93,7 @@ pub(super) fn refused(url: &str, error: KafkaError) -> LogError {
     LogError::Argument { url: url.to_owned(), argument, value, allowed }
 }
 
-/// True if librdkafka misses something that a build with `kafka-tls` has. Its text shows no value then.
+/// Returns true if librdkafka lacks a feature that a build with `kafka-tls` has. Its text then contains no value.
 fn is_not_built(found: &str) -> bool {
     let is_without = !cfg!(feature = "kafka-tls");
     let says = ["not available at build time", "not supported in this build", "recompile librdkafka"];

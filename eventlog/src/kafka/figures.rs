@@ -1,4 +1,4 @@
-//! What librdkafka counts of its clients, for those who watch a process.
+//! librdkafka's statistics of its clients, for monitoring a process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,24 +10,24 @@ use crate::ClientFigures;
 /// Kinds of clients.
 pub(super) const MEMBER: &str = "consumer";
 pub(super) const PRODUCER: &str = "producer";
-/// The state of a connection over which requests go.
+/// The state of a usable connection.
 const UP: &str = "UP";
 
-/// What all clients have told, those included that are gone: counters only rise.
+/// Statistics of all clients, including closed ones, so that counters only rise.
 #[derive(Debug, Default)]
 pub(super) struct Board(Mutex<Told>);
 
 #[derive(Debug, Default)]
 struct Told {
     clients: u64,
-    /// The last figures of each client.
+    /// The latest statistics of each client.
     live: BTreeMap<u64, ClientFigures>,
-    /// What those counted that are gone, by kind.
+    /// Counters of closed clients, by kind.
     gone: BTreeMap<&'static str, ClientFigures>,
 }
 
 impl Board {
-    /// The figures of each kind of client.
+    /// Returns the statistics of each kind of client.
     pub(super) fn read(&self) -> Vec<ClientFigures> {
         let told = self.lock();
         let mut kinds = told.gone.clone();
@@ -43,7 +43,7 @@ impl Board {
     }
 
     fn lock(&self) -> MutexGuard<'_, Told> {
-        // Each holder leaves whole values behind, also when it panics.
+        // The value is complete even if a holder panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -59,12 +59,12 @@ fn add_counts(to: &mut ClientFigures, figures: &ClientFigures) {
     to.errors += figures.errors;
 }
 
-/// Where a client tells its figures, as long as it lives.
+/// A client's destination for statistics, as long as the client lives.
 pub(super) struct Reporter {
     board: Arc<Board>,
     number: u64,
     kind: &'static str,
-    /// Requests that failed, by the name of the broker: those stay that it does not know any more.
+    /// Failed requests by broker name; brokers that the client no longer knows stay.
     errors: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -98,10 +98,10 @@ impl Drop for Reporter {
     }
 }
 
-/// All but the errors.
+/// Converts all but the errors.
 fn figures(client: &'static str, statistics: &Statistics) -> ClientFigures {
     let count = |number: i64| u64::try_from(number).unwrap_or_default();
-    // Besides those that are known there are the addresses that were configured, and the coordinator's.
+    // librdkafka lists configured addresses and the coordinator besides the known brokers.
     let brokers = || statistics.brokers.values().filter(|broker| broker.nodeid >= 0);
     let round_trips = brokers().filter_map(|broker| broker.rtt.as_ref()).filter(|window| window.cnt > 0);
     ClientFigures {

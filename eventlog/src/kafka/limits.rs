@@ -1,17 +1,18 @@
-//! Limits of this process within which librdkafka does not work. They are looked at before, because afterwards it can only be guessed what
-//! was too little, and because librdkafka ends a process that can start no thread (2.12.1, `rd_kafka_broker_add_logical`).
+//! Process limits below which librdkafka does not work. They are checked first, because a later failure does not tell
+//! which limit was too low. A process even ends if librdkafka cannot start a thread (2.12.1,
+//! `rd_kafka_broker_add_logical`).
 
 use rustix::process::{Resource, getrlimit};
 
 use super::KafkaOptions;
 use crate::LogError;
 
-/// Descriptors: a socket for each broker and each client, and what wakes their threads.
+/// Descriptors: a socket for each broker and client, and the ones that wake their threads.
 const DESCRIPTORS_MIN: u64 = 64;
-/// Bytes of address space: each thread reserves some for its stack, and there are several to a client.
+/// Bytes of address space: each client has several threads, and each thread reserves some for its stack.
 const ADDRESS_BYTES_MIN: u64 = 1 << 30;
 
-/// Refuses limits that are too low for anything.
+/// Rejects limits that are too low for any use.
 pub(super) fn check(options: &KafkaOptions) -> Result<(), LogError> {
     let descriptors = getrlimit(Resource::Nofile).current;
     let address_bytes = getrlimit(Resource::As).current;
@@ -22,7 +23,7 @@ pub(super) fn check(options: &KafkaOptions) -> Result<(), LogError> {
     })
 }
 
-/// What is too low of the limits that there are.
+/// Describes the limit that is too low; `None` if all are sufficient.
 fn too_low(descriptors: Option<u64>, address_bytes: Option<u64>) -> Option<String> {
     if let Some(limit) = descriptors.filter(|limit| *limit < DESCRIPTORS_MIN) {
         return Some(format!(

@@ -1,17 +1,17 @@
 //! The log on Apache Kafka, through librdkafka.
 //!
 //! ```text
-//!  KafkaLog ── Cluster ── questions: topics, offsets, settings
+//!  KafkaLog ── Cluster ── queries: topics, offsets, settings
 //!     │
 //!     ├── KafkaConsumer ── NativeConsumer   own client; batches off its queue, held until they are polled
 //!     │                          ▲
 //!     │                     Members         who reads for which group, for the offsets in transactions
 //!     │                          ▼
-//!     └── KafkaProducer                     own client; a transaction at a time, and what to make of its errors
+//!     └── KafkaProducer                     own client; one transaction at a time, and the meaning of its errors
 //! ```
 //!
-//! Offsets are not dense: a transaction ends with a marker in each partition, which takes an offset and is no record.
-//! Records are visible once their transaction and all older ones of the partition have ended.
+//! Offsets are not dense: a transaction ends with a marker in each partition; the marker takes an offset but is no
+//! record. Records are visible once their transaction and all older ones of the partition have ended.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -43,10 +43,10 @@ use failure::refused;
 use native::NativeConsumer;
 use producer::KafkaProducer;
 
-/// Most bytes of records that wait for their acknowledgement; beyond that a send waits.
+/// Largest size of unacknowledged records, in bytes; a send beyond it waits.
 pub const TRANSACTION_BYTES_MAX: usize = 512 << 20;
 
-/// The group that readers name, which librdkafka wants. They never join it, nor commit anything.
+/// The group name that librdkafka requires of readers. They never join it and commit nothing.
 const READER_GROUP: &str = "warptape.reader";
 
 /// A log on a Kafka cluster. Clones share it.
@@ -72,8 +72,7 @@ impl Members {
 }
 
 impl KafkaLog {
-    /// Connects to a cluster. A broker that cannot be reached, a password that it does not take and an option that does
-    /// not exist are errors here.
+    /// Connects to a cluster. An unreachable broker, a rejected password and an unknown option are errors here.
     pub fn open(options: KafkaOptions) -> Result<Self, LogError> {
         limits::check(&options)?;
         let cluster = Arc::new(Cluster::connect(options)?);
@@ -170,7 +169,7 @@ impl EventLog for KafkaLog {
         self.cluster.record_clock(topic)
     }
 
-    /// Nothing to hold: of two processes that write under one transactional id, the newer one fences the older.
+    /// Holds nothing: of two processes that write under one transactional id, the newer one fences the older.
     fn claim(&self, _name: &str) -> Result<Box<dyn Send>, LogError> {
         Ok(Box::new(()))
     }

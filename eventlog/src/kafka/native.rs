@@ -1,10 +1,10 @@
-//! librdkafka's batch consumption, and the few calls that rdkafka does not offer: the only `unsafe` of this crate.
+//! Batch consumption by librdkafka, and the few calls that rdkafka lacks.
 //!
-//! `rd_kafka_consume_batch_queue` takes many messages off the consumer's queue at the price of one, but serves what else
-//! is on it by callbacks, where rdkafka's consumers expect events. So this consumer stands on rdkafka's `Client` and
-//! installs a callback of its own, which only notes what the group decided ([`Context`]); the answer is given later, by
-//! [`NativeConsumer::assign`] and [`NativeConsumer::unassign`]. Messages are copied out before a call returns: no pointer
-//! leaves this module.
+//! `rd_kafka_consume_batch_queue` takes many messages off the consumer's queue at the price of one. It serves the
+//! queue's other events by callbacks, whereas rdkafka's consumers expect events. So this consumer uses rdkafka's
+//! `Client` and installs its own rebalance callback, which only records the group's decision ([`Context`]).
+//! [`NativeConsumer::assign`] and [`NativeConsumer::unassign`] answer it later. Messages are copied out before a call
+//! returns: no pointer leaves this module.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -37,11 +37,11 @@ pub(super) struct NativeError {
     pub(super) requires_abort: bool,
 }
 
-/// What came off the queue, in its order.
+/// Messages off the queue, in order.
 pub(super) enum Arrival {
     /// Consecutive records of a partition; never empty.
     Records(TopicPartition, Vec<Record>),
-    /// An error; of a partition if its offset is one.
+    /// An error; it concerns a partition if `offset` is a valid offset.
     Failure { source: TopicPartition, offset: i64, code: RDKafkaErrorCode, text: String },
 }
 
@@ -51,27 +51,27 @@ pub(super) struct NativeConsumer {
     queue: NonNull<rd::rd_kafka_queue_t>,
 }
 
-/// Whether records come with their headers.
+/// The choice between records with headers and records without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Headers {
     Kept,
-    /// librdkafka parses them when they are asked for, and allocates for that also where there are none.
+    /// Left out: librdkafka parses headers on request, and allocates for them even if there are none.
     Left,
 }
 
-// SAFETY: librdkafka's handles and queues are safe to use from any thread (its introduction, "Threads and callbacks");
+// SAFETY: librdkafka's handles and queues are safe to use from any thread (its introduction, "Threads and callbacks").
 // `queue` is released once, in `drop`, which has exclusive access.
 unsafe impl Send for NativeConsumer {}
 // SAFETY: as above.
 unsafe impl Sync for NativeConsumer {}
 
 impl NativeConsumer {
-    /// A consumer with a `group.id`, which joins no group before [`Self::subscribe`].
+    /// Creates a consumer with a `group.id`; it joins no group before [`Self::subscribe`].
     pub(super) fn new(config: &ClientConfig, context: Context) -> KafkaResult<Self> {
         assert_eq!(warptape_batches_are_bounded(), 1, "batches are unpacked within bounds");
         let native = config.create_native_config()?;
-        // SAFETY: `native` is a live configuration, and the callbacks live as long as the program. What they are handed
-        // as `opaque` is the context, which `Client::new` sets and `Client` keeps alive.
+        // SAFETY: `native` is a live configuration, and the callbacks live as long as the program. Their `opaque`
+        // argument is the context, which `Client::new` sets and `Client` keeps alive.
         unsafe {
             rd::rd_kafka_conf_set_rebalance_cb(native.ptr(), Some(on_rebalance));
             rd::rd_kafka_conf_set_error_cb(native.ptr(), Some(on_error));
@@ -79,7 +79,7 @@ impl NativeConsumer {
             rd::rd_kafka_conf_set_stats_cb(native.ptr(), Some(on_statistics));
         }
         let client = Client::new(config, native, RDKafkaType::RD_KAFKA_CONSUMER, context)?;
-        // SAFETY: the client is live. Its main queue is served through the consumer's from here on.
+        // SAFETY: the client is live. From here on its main queue is served through the consumer's queue.
         let queue = unsafe {
             rd::rd_kafka_poll_set_consumer(client.native_ptr());
             NonNull::new(rd::rd_kafka_queue_get_consumer(client.native_ptr()))
@@ -97,11 +97,11 @@ impl NativeConsumer {
         self.client.native_ptr()
     }
 
-    /// Waits up to `timeout` for a first message, and takes what else is there, up to `messages_max`. Returns early for a
-    /// rebalance.
+    /// Waits up to `timeout` for a first message, then takes the other available ones, up to `messages_max`. Returns
+    /// early on a rebalance.
     pub(super) fn consume(&self, timeout: Duration, messages_max: usize, headers: Headers) -> Vec<Arrival> {
         let mut batch = Vec::with_capacity(messages_max.max(1));
-        // With room for more than one message the call would wait until the room is filled.
+        // With room for more than one message, the call would wait until the room is full.
         if !timeout.is_zero() && self.fill(&mut batch, millis(timeout), 1) == 0 {
             return Vec::new();
         }
@@ -112,8 +112,8 @@ impl NativeConsumer {
 
     fn fill(&self, batch: &mut Vec<Message>, timeout_ms: c_int, count_max: usize) -> usize {
         batch.reserve(count_max);
-        // SAFETY: the queue is live, the vector has room for `count_max` more pointers, which is what a `Message` is, and
-        // the call says how many of them it wrote (negative for an error: none). They are then ours.
+        // SAFETY: the queue is live, and the vector has room for `count_max` more pointers, each of them a `Message`.
+        // The call returns how many it wrote; a negative number is an error and means none. The vector then owns them.
         unsafe {
             let room = batch.as_mut_ptr().add(batch.len());
             let count =
@@ -124,7 +124,7 @@ impl NativeConsumer {
         }
     }
 
-    /// The error after which the client does no more, if there was one.
+    /// Returns the error that made the client unusable; `None` while it works.
     pub(super) fn fatal_error(&self) -> Option<(RDKafkaErrorCode, String)> {
         self.client.fatal_error()
     }
@@ -139,7 +139,7 @@ impl NativeConsumer {
         checked(unsafe { rd::rd_kafka_subscribe(self.ptr(), list.ptr()) })
     }
 
-    /// Reads these partitions from their offsets on, outside any group.
+    /// Reads these partitions from their offsets, outside any group.
     pub(super) fn read(&self, partitions: &TopicPartitionList) -> Result<(), RDKafkaErrorCode> {
         // SAFETY: both are live; the list is copied.
         checked(unsafe { rd::rd_kafka_assign(self.ptr(), partitions.ptr()) })
@@ -167,14 +167,14 @@ impl NativeConsumer {
         checked(unsafe { rd::rd_kafka_resume_partitions(self.ptr(), partitions.ptr()) })
     }
 
-    /// Goes to the offsets in the list; each partition's result is in there.
+    /// Seeks to the offsets in the list, which also receives each partition's result.
     pub(super) fn seek(&self, partitions: &TopicPartitionList, timeout: Duration) -> Result<(), NativeError> {
         // SAFETY: both are live; the call writes results into the list and hands the error over.
         taken(unsafe { rd::rd_kafka_seek_partitions(self.ptr(), partitions.ptr(), millis(timeout)) })
     }
 
-    /// Offset behind the last message of a partition that came off the queue, transaction markers included; `None` before
-    /// the first since the partition was assigned or sought.
+    /// Returns the offset behind the last message of a partition off the queue, transaction markers included. `None`
+    /// before the first message since the partition was assigned or sought.
     pub(super) fn position(&self, source: &TopicPartition) -> Option<i64> {
         let mut list = TopicPartitionList::new();
         list.add_partition(&source.topic, source.partition);
@@ -186,7 +186,7 @@ impl NativeConsumer {
         }
     }
 
-    /// Puts the group's committed offsets into the list.
+    /// Writes the group's committed offsets into the list.
     pub(super) fn committed(
         &self,
         partitions: &TopicPartitionList,
@@ -196,8 +196,8 @@ impl NativeConsumer {
         checked(unsafe { rd::rd_kafka_committed(self.ptr(), partitions.ptr(), millis(timeout)) })
     }
 
-    /// What the group knows this member by right now, if `is_owner` still says so then: the group refuses what comes in
-    /// the name of a member as it was before it let go of partitions.
+    /// Returns the group's current identity of this member, if `is_owner` then still returns true. The group refuses
+    /// commits under an identity from before the member released a partition.
     pub(super) fn membership(&self, is_owner: &dyn Fn() -> bool) -> Result<GroupMetadata, NativeError> {
         // SAFETY: the consumer is live.
         let membership = GroupMetadata(unsafe { rd::rd_kafka_consumer_group_metadata(self.ptr()) });
@@ -209,7 +209,7 @@ impl Drop for NativeConsumer {
     fn drop(&mut self) {
         self.context().close();
         // SAFETY: the client is live until this returns. Closing serves the callbacks once more, while the context is
-        // alive, and waits for the group to be left; the queue is not used after.
+        // alive, and waits until the group is left; the queue is not used afterwards.
         unsafe {
             rd::rd_kafka_consumer_close(self.ptr());
             rd::rd_kafka_queue_destroy(self.queue.as_ptr());
@@ -217,18 +217,18 @@ impl Drop for NativeConsumer {
     }
 }
 
-/// Why the owner of a transaction does not commit it.
+/// The reason for an abort by a transaction's owner.
 pub(super) const GIVEN_UP: &str = "partitions were given up meanwhile";
 
-/// What a group knows a member by.
+/// A member's identity in its group.
 pub(super) struct GroupMetadata(*mut rd::rd_kafka_consumer_group_metadata_t);
 
-// SAFETY: it is a value of its own, which belongs to nobody else.
+// SAFETY: the value is owned here alone.
 unsafe impl Send for GroupMetadata {}
 
 impl GroupMetadata {
-    /// The membership to commit under for a group that has no member in this process. `is_owner` is asked, because a member may have
-    /// gone just now.
+    /// Returns the identity to commit under for a group without a member in this process. `is_owner` is asked, because
+    /// a member may have left just now.
     pub(super) fn none(group: &CStr, is_owner: &dyn Fn() -> bool) -> Result<Self, NativeError> {
         // SAFETY: the name is copied.
         let membership = Self(unsafe { rd::rd_kafka_consumer_group_metadata_new(group.as_ptr()) });
@@ -251,7 +251,7 @@ impl GroupMetadata {
 
 impl Drop for GroupMetadata {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and nobody has it any more.
+        // SAFETY: the pointer is owned, and no reference to it is left.
         unsafe { rd::rd_kafka_consumer_group_metadata_destroy(self.0) };
     }
 }
@@ -263,7 +263,7 @@ pub(super) fn send_offsets<C: ClientContext>(
     membership: &GroupMetadata,
     timeout: Duration,
 ) -> Result<(), NativeError> {
-    // SAFETY: all are live and only read; the error is handed over.
+    // SAFETY: all arguments are live and only read; the error is handed over.
     taken(unsafe {
         rd::rd_kafka_send_offsets_to_transaction(
             producer.native_ptr(),
@@ -274,30 +274,30 @@ pub(super) fn send_offsets<C: ClientContext>(
     })
 }
 
-/// Sends what a producer has gathered, and waits until all of it is answered: true if it is. Its events must be served by
-/// another thread meanwhile.
+/// Sends a producer's buffered records and waits for all acknowledgements. Returns true if all arrived. Another thread
+/// must serve the producer's events meanwhile.
 pub(super) fn flush<C: ClientContext>(producer: &Client<C>, timeout: Duration) -> bool {
     // SAFETY: the client is live.
     let result = unsafe { rd::rd_kafka_flush(producer.native_ptr(), millis(timeout)) };
     result == RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR
 }
 
-/// A message that is ours: a pointer that librdkafka wrote.
+/// An owned message: a pointer that librdkafka wrote.
 #[repr(transparent)]
 struct Message(NonNull<rd::rd_kafka_message_t>);
 
 impl Drop for Message {
     fn drop(&mut self) {
-        // SAFETY: the message is ours and is destroyed here alone.
+        // SAFETY: the message is owned, and destroyed only here.
         unsafe { rd::rd_kafka_message_destroy(self.0.as_ptr()) };
     }
 }
 
-/// Copies a batch out. Each message is destroyed right after it was copied, while it is in the processor's cache.
+/// Copies a batch out. Each message is destroyed right after its copy, while it is in the processor's cache.
 fn arrivals(batch: Vec<Message>, headers: Headers) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
     let mut left = batch.len();
-    // The partition of the last records: a topic's handle is the same for all its messages in a batch.
+    // The partition of the last records. Within a batch, all messages of a topic have the same handle.
     let mut run: Option<(*mut rd::rd_kafka_topic_t, i32)> = None;
     for message in batch {
         // SAFETY: a message is live until it is dropped.
@@ -374,7 +374,7 @@ unsafe fn headers_of(message: &rd::rd_kafka_message_t) -> Vec<(String, Vec<u8>)>
             headers.push((text(name), bytes(value, size).to_vec()));
         }
     }
-    // No stranger's record stands for a batch.
+    // Foreign records cannot pose as a batch.
     headers.retain(|(name, _)| name != UNREADABLE_BATCH_HEADER);
     headers
 }
@@ -410,7 +410,7 @@ fn taken(error: *mut rd::rd_kafka_error_t) -> Result<(), NativeError> {
     if error.is_null() {
         return Ok(());
     }
-    // SAFETY: a call of librdkafka has just handed the error over; all of it is copied before it is destroyed.
+    // SAFETY: a call of librdkafka has just handed the error over; it is copied before it is destroyed.
     unsafe {
         let copy = NativeError {
             code: rd::rd_kafka_error_code(error).into(),
@@ -425,7 +425,7 @@ fn taken(error: *mut rd::rd_kafka_error_t) -> Result<(), NativeError> {
 }
 
 fn millis(timeout: Duration) -> c_int {
-    // A wait of a fraction of a millisecond is a wait, not a look.
+    // A wait below a millisecond is rounded up, because 0 would mean no wait.
     c_int::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX)
 }
 
@@ -436,15 +436,15 @@ unsafe fn context<'a>(opaque: *mut c_void) -> &'a Context {
     unsafe { &*opaque.cast::<Context>() }
 }
 
-/// Notes what the group decided. A consumer that is closing has nobody to ask and agrees at once.
+/// Records the group's decision. A closing consumer has no caller to ask and agrees at once.
 unsafe extern "C" fn on_rebalance(
     client: *mut rd::rd_kafka_t,
     what: RDKafkaRespErr,
     partitions: *mut rd::rd_kafka_topic_partition_list_t,
     opaque: *mut c_void,
 ) {
-    // SAFETY: librdkafka calls this from within a call on a live client, with that client's opaque value (its context)
-    // and a list that lives until this returns; what is kept is copied.
+    // SAFETY: librdkafka calls this from within a call on a live client, with that client's opaque value (its context).
+    // The list lives until this returns; the kept data is copied.
     unsafe {
         let context = context(opaque);
         if context.is_closing() {
@@ -485,7 +485,7 @@ unsafe extern "C" fn on_error(
     unsafe {
         let mut reason = text(reason);
         if code == RDKafkaErrorCode::Fatal {
-            // It stands for the first one that was fatal.
+            // The code `Fatal` stands for the first fatal error.
             let mut buffer: [c_char; 512] = [0; 512];
             code = rd::rd_kafka_fatal_error(client, buffer.as_mut_ptr(), buffer.len()).into();
             reason = text(buffer.as_ptr());
@@ -500,7 +500,8 @@ unsafe extern "C" fn on_statistics(
     length: usize,
     opaque: *mut c_void,
 ) -> c_int {
-    // SAFETY: as for `on_rebalance`; the text has this length and lives until this returns, which is what 0 asks for.
+    // SAFETY: as for `on_rebalance`; the text has this length and lives until this returns. Returning 0 tells
+    // librdkafka to free it.
     unsafe { context(opaque).stats_raw(bytes(json.cast(), length)) };
     0
 }
@@ -521,7 +522,7 @@ unsafe extern "C" fn on_log(
     unsafe { log_line(level, text(facility).trim(), text(line).trim()) };
 }
 
-/// A name as librdkafka takes it; `None` if it contains a zero byte.
+/// Converts a name for librdkafka; `None` if it contains a zero byte.
 pub(super) fn c_name(name: &str) -> Option<CString> {
     CString::new(name).ok()
 }

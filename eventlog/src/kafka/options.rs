@@ -1,4 +1,4 @@
-//! How to reach a cluster, and how its clients behave.
+//! Options for a cluster's address and the behaviour of its clients.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,51 +11,52 @@ use rdkafka::config::RDKafkaLogLevel;
 use super::TRANSACTION_BYTES_MAX;
 use crate::LogError;
 
-/// How members of a consumer group find out who reads what.
+/// The way in which members of a consumer group divide the partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupProtocol {
-    /// The members agree among themselves (cooperative-sticky): all brokers know it.
+    /// The members agree among themselves (cooperative-sticky); all brokers support it.
     #[default]
     Classic,
-    /// The broker decides (KIP-848): brokers from 4.0 on.
+    /// The broker decides (KIP-848); brokers support it from version 4.0.
     Consumer,
 }
 
-/// Options of a [`KafkaLog`](super::KafkaLog). `Debug` shows no value of `extra`, where the secrets are.
+/// Options of a [`KafkaLog`](super::KafkaLog). `Debug` hides the values of `extra`, which holds the secrets.
 #[derive(Clone)]
 pub struct KafkaOptions {
-    /// `HOST:PORT[,HOST:PORT…]` of one or more brokers; the others are learnt from them.
+    /// `HOST:PORT[,HOST:PORT…]` of one or more brokers; the client learns the others from them.
     pub brokers: String,
-    /// Static membership: a member that comes back under this name within the session timeout gets its partitions
-    /// back without a rebalance. Unique in its group; `None` for a member that is new each time.
+    /// Static membership: a member that returns under this name within the session timeout gets its partitions back
+    /// without a rebalance. Unique in its group; `None` for a new membership at each start.
     pub instance_id: Option<String>,
     /// See [`GroupProtocol`].
     pub group_protocol: GroupProtocol,
-    /// After this long without a heartbeat a member is out, and its partitions go to others. The broker sets it where
-    /// the protocol is [`GroupProtocol::Consumer`].
+    /// Time without a heartbeat after which a member is removed and its partitions go to others. The broker sets it
+    /// with [`GroupProtocol::Consumer`].
     pub session_timeout: Duration,
-    /// A transaction that is open for longer is aborted by the broker. Also how long what a crashed process left open
-    /// may hold up those who read its partitions.
+    /// Time after which the broker aborts an open transaction. It also limits how long a crashed process's transaction
+    /// blocks readers of its partitions.
     pub transaction_timeout: Duration,
-    /// Longest wait of one call for an answer of the cluster. A commit that takes longer has an unknown outcome.
+    /// Longest wait of one call for the cluster's answer. A commit that takes longer has an unknown outcome.
     pub request_timeout: Duration,
-    /// After this long without progress that should have been made (a record acknowledged, a record read that is
-    /// there) the call fails.
+    /// Time after which a call fails if expected progress is missing: an acknowledgement, or the reading of an existing
+    /// record.
     pub stall_timeout: Duration,
-    /// Memory that one batch of records may take unpacked, with what librdkafka keeps for each record, in bytes; in
-    /// [`Self::UNPACKED_BYTES_ALLOWED`]. In the place of one that is larger comes one record ([`crate::UnreadableBatch`]).
+    /// Memory that one unpacked batch may take, including librdkafka's overhead for each record, in bytes; in
+    /// [`Self::UNPACKED_BYTES_ALLOWED`]. A larger batch is replaced by one record ([`crate::UnreadableBatch`]).
     pub unpacked_bytes_max: usize,
-    /// Time between two times at which members of groups and producers tell their figures; `None`: never.
+    /// Interval at which members of groups and producers report statistics; `None` disables it.
     pub figures_interval: Option<Duration>,
-    /// Passed on to librdkafka, by its names: `security.protocol`, `sasl.*`, `ssl.*`, `compression.type`…
+    /// Further options for librdkafka, by its names: `security.protocol`, `sasl.*`, `ssl.*`, `compression.type`…
     pub extra: BTreeMap<String, String>,
 }
 
 impl KafkaOptions {
-    /// Values of [`Self::unpacked_bytes_max`]: no less than any record that Warptape writes, and no more than librdkafka takes.
+    /// Allowed values of [`Self::unpacked_bytes_max`]: at least any record that Warptape writes, at most librdkafka's
+    /// limit.
     pub const UNPACKED_BYTES_ALLOWED: RangeInclusive<usize> = 16 << 20..=1_000_000_000;
 
-    /// The defaults for a cluster.
+    /// Returns the defaults for a cluster.
     pub fn new(brokers: impl Into<String>) -> Self {
         Self {
             brokers: brokers.into(),
@@ -71,7 +72,7 @@ impl KafkaOptions {
         }
     }
 
-    /// Is it a property of librdkafka that is set here, and must not be in [`Self::extra`]?
+    /// Returns true if this crate sets the property of librdkafka itself, so that [`Self::extra`] must not contain it.
     pub fn is_reserved(property: &str) -> bool {
         RESERVED.iter().any(|(reserved, _)| *reserved == property)
     }
@@ -80,7 +81,7 @@ impl KafkaOptions {
         format!("kafka:{}", self.brokers)
     }
 
-    /// Refuses what would break the promises of the seam.
+    /// Rejects options that break the guarantees of the log's interface.
     pub(super) fn check(&self) -> Result<(), LogError> {
         let wrong = |argument, value: &str, allowed: &str| LogError::Argument {
             url: self.url(),
@@ -104,7 +105,7 @@ impl KafkaOptions {
         Ok(())
     }
 
-    /// What all clients have in common.
+    /// Returns the options common to all clients.
     pub(super) fn client(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set_log_level(RDKafkaLogLevel::Info);
@@ -112,9 +113,9 @@ impl KafkaOptions {
             .set("client.id", "warptape")
             .set("bootstrap.servers", &self.brokers)
             .set("socket.keepalive.enable", "true")
-            // A broker that comes back is found within a second, not within ten.
+            // A broker that comes back is found within a second instead of ten.
             .set("reconnect.backoff.max.ms", "1000")
-            // Partitions that are added are found within half a minute, not within five.
+            // Added partitions are found within half a minute instead of five minutes.
             .set("topic.metadata.refresh.interval.ms", "20000");
         for (key, value) in &self.extra {
             config.set(key, value);
@@ -122,17 +123,17 @@ impl KafkaOptions {
         config
     }
 
-    /// A consumer without a group.
+    /// Returns the options of a consumer without a group.
     pub(super) fn asker(&self) -> ClientConfig {
         let mut config = self.client();
         config
-            // librdkafka compares it with other settings, group or not.
+            // librdkafka compares it with other settings, even without a group.
             .set("session.timeout.ms", self.session_timeout.as_millis().to_string())
             .set("isolation.level", "read_committed")
             .set("allow.auto.create.topics", "false");
-        // A connection that is open at this end alone is noticed by a request without an answer, in time to ask again on
-        // another one, also where several are needed one after the other. Not so for producers: rd_kafka_coord_req
-        // (2.12.1) waits for ever once the connection to a coordinator that hangs is closed.
+        // A request without an answer reveals a connection that is dead at the other end. The timeout leaves time to
+        // ask again on a new connection, even several times in a row. Producers differ: rd_kafka_coord_req (2.12.1)
+        // waits forever once the connection to a hanging coordinator is closed.
         for key in
             ["socket.timeout.ms", "socket.connection.setup.timeout.ms", "api.version.request.timeout.ms"]
         {
@@ -141,46 +142,47 @@ impl KafkaOptions {
         config
     }
 
-    /// A reader of so many partitions, outside any group that would have members.
+    /// Returns the options of a reader of `partitions` partitions, outside any group with members.
     pub(super) fn reader(&self, group: &str, partitions: usize) -> ClientConfig {
         let mut config = self.consumer(group);
-        // One fetch at a time is under way for all partitions of a broker. With the default of 1 MiB of each, a reader of
-        // one partition waits for the next fetch more than it reads.
+        // Each broker serves one fetch at a time for all partitions. With the default of 1 MiB per partition, a reader
+        // of one partition spends more time waiting for the next fetch than reading.
         const OTHER_NAME: &str = "max.partition.fetch.bytes";
         if !self.extra.contains_key(OTHER_NAME) {
             let share = (FETCH_BYTES / partitions.max(1)).clamp(PARTITION_FETCH_BYTES_MIN, FETCH_BYTES);
             self.set_default(&mut config, "fetch.message.max.bytes", &share.to_string());
         }
-        // With the defaults a fast reader of small records empties a full queue before it is looked at again. More messages
-        // cost memory beside their bytes, which are bounded apart.
+        // With the defaults a fast reader of small records empties a full queue before librdkafka checks it again. More
+        // messages cost memory besides their bytes, which have a limit of their own.
         self.set_default(&mut config, "queued.min.messages", "200000");
         self.set_default(&mut config, "fetch.queue.backoff.ms", "5");
         config
     }
 
-    /// A consumer of committed records.
+    /// Returns the options of a consumer of committed records.
     pub(super) fn consumer(&self, group: &str) -> ClientConfig {
         let mut config = self.asker();
         config
             .set("group.id", group)
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
-            // An end that comes in a batch moves librdkafka's own position beyond it (2.12.1, rd_kafka_q_serve_rkmessages).
+            // An end of partition inside a batch moves librdkafka's own position beyond it (2.12.1,
+            // rd_kafka_q_serve_rkmessages).
             .set("enable.partition.eof", "false")
-            // An offset that does not exist is for the caller to judge, never a reason to begin elsewhere.
+            // The caller handles an offset that does not exist; reading never starts elsewhere.
             .set("auto.offset.reset", "error")
-            // librdkafka's own consumers ignore it: `native/batch_reader.c` takes its bound from it.
+            // librdkafka's own consumers ignore this option: `native/batch_reader.c` reads its bound from it.
             .set("message.copy.max.bytes", self.unpacked_bytes_max.to_string());
         self.set_default(&mut config, ANSWER_LIMIT, &ANSWER_BYTES_MAX.to_string());
-        // A seek and a new partition wait for the fetch that is under way, which waits at an end for so long.
+        // A seek or a new partition waits for the current fetch, which at an end of partition takes this long.
         self.set_default(&mut config, "fetch.wait.max.ms", "50");
         config
     }
 
-    /// A member of a group.
+    /// Returns the options of a member of a group.
     pub(super) fn member(&self, group: &str) -> ClientConfig {
         let mut config = self.consumer(group);
-        // A queue that is full is looked at again before the stages have emptied it.
+        // librdkafka checks a full queue again before the stages have emptied it.
         self.set_default(&mut config, "fetch.queue.backoff.ms", "20");
         match self.group_protocol {
             GroupProtocol::Classic => {
@@ -200,27 +202,27 @@ impl KafkaOptions {
         config
     }
 
-    /// A producer of transactions.
+    /// Returns the options of a producer of transactions.
     pub(super) fn producer(&self, transactional_id: &str, topics: BatchBytes) -> ClientConfig {
         let mut config = self.client();
         config
             .set("transactional.id", transactional_id)
             .set("transaction.timeout.ms", self.transaction_timeout.as_millis().to_string())
-            // A transaction is one news: what was delivered need not be told record by record.
+            // The transaction's outcome covers all records, so single deliveries need no report.
             .set("delivery.report.only.error", "true");
         self.set_default(
             &mut config,
             "queue.buffering.max.kbytes",
             &(TRANSACTION_BYTES_MAX >> 10).to_string(),
         );
-        // Records of one topic share its limit with what frames them, and so do requests of several records.
+        // Records of one topic share its limit with their frames, and so do requests of several records.
         self.set_default(&mut config, RECORD_LIMIT, &topics.largest.to_string());
         let batch = self.extra.get(BATCH_LIMIT).and_then(|bytes| bytes.parse().ok()).unwrap_or(BATCH_BYTES);
         config.set(BATCH_LIMIT, batch.min(topics.smallest).to_string());
-        // Nothing needs to go before the commit, which waits for nothing, but what fills a request. By the default of 5 ms
-        // a large transaction goes in many small requests, and while five records of a partition are unacknowledged and
-        // others wait, librdkafka (2.12.1) asks without a pause whether they may go; within a commit it still does.
-        // A user's word on either, by any name, is left alone: librdkafka compares the two.
+        // Records need not be sent before the commit, except full requests; the commit does not wait for the linger
+        // time. The default of 5 ms splits a large transaction into many small requests. While five records of a
+        // partition are unacknowledged and others wait, librdkafka (2.12.1) moreover polls in a busy loop; within a
+        // commit it still does. A user's setting of either, by any name, is kept, because librdkafka compares the two.
         const USERS: [&str; 4] =
             ["linger.ms", "queue.buffering.max.ms", "message.timeout.ms", "delivery.timeout.ms"];
         if !USERS.iter().any(|key| self.extra.contains_key(*key)) {
@@ -236,15 +238,15 @@ impl KafkaOptions {
         }
     }
 
-    /// The largest record of a topic that takes batches of so many bytes, as far as this client sends it.
+    /// Returns the largest record, in bytes, that this client sends to a topic with this batch limit.
     pub(super) fn record_bytes_max(&self, batch_bytes: usize) -> usize {
         let of_client = self.extra.get(RECORD_LIMIT).and_then(|bytes| bytes.parse().ok());
-        // A reader must be able to unpack each record that is written, however it was packed.
+        // A reader must be able to unpack every written record, whatever its compression.
         let of_reader = self.unpacked_bytes_max - UNPACKED_RECORD_BYTES;
         batch_bytes.min(of_client.unwrap_or(RECORD_LIMIT_MAX)).min(of_reader).saturating_sub(FRAME_BYTES)
     }
 
-    /// How long one request waits before its connection is made anew.
+    /// Returns the time that a request waits before its connection is replaced, in milliseconds.
     fn answer_timeout_ms(&self) -> String {
         let timeout = (self.request_timeout / 3).clamp(ANSWER_TIMEOUT_MIN, ANSWER_TIMEOUT_MAX);
         timeout.as_millis().to_string()
@@ -273,11 +275,11 @@ impl fmt::Debug for KafkaOptions {
     }
 }
 
-/// Bytes of the largest batch of records that a topic takes: the least and the greatest of the topics that were asked about.
+/// Batch size limits of topics, in bytes: the smallest and the largest of the topics queried so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchBytes {
     smallest: usize,
-    /// At least librdkafka's default, as long as nobody asked.
+    /// At least librdkafka's default, until a topic is queried.
     largest: usize,
 }
 
@@ -288,38 +290,39 @@ impl Default for BatchBytes {
 }
 
 impl BatchBytes {
-    /// Counts in another topic, which takes batches of so many bytes.
+    /// Adds another topic's batch size limit.
     pub(super) fn add(&mut self, bytes: usize) {
         self.smallest = self.smallest.min(bytes);
         self.largest = self.largest.max(bytes).min(RECORD_LIMIT_MAX);
     }
 }
 
-/// librdkafka's property for the largest record and the largest request of several records, and the most that it takes for it, in
-/// bytes.
+/// librdkafka's property for the largest record and for the largest request of several records, and the property's
+/// maximum in bytes.
 const RECORD_LIMIT: &str = "message.max.bytes";
 const RECORD_LIMIT_MAX: usize = 1_000_000_000;
 const BATCH_LIMIT: &str = "batch.size";
 /// The default of that property, in bytes.
 const BATCH_BYTES: usize = 1_000_000;
-/// Room for what frames a record, in bytes: a batch has 61 of its own, a record some 40, and each header 10.
+/// Room for a record's frame, in bytes: a batch has 61 of its own, a record about 40, and each header 10.
 const FRAME_BYTES: usize = 512;
 
-/// Room for what librdkafka keeps of one record that was unpacked, in bytes.
+/// Room for librdkafka's data about one unpacked record, in bytes.
 const UNPACKED_RECORD_BYTES: usize = 1024;
 
-/// Largest answer of a broker that librdkafka takes: the largest record that it sends (`RECORD_LIMIT_MAX`), and its frame.
+/// Largest answer of a broker that librdkafka accepts: the largest record that it sends (`RECORD_LIMIT_MAX`), and its
+/// frame.
 const ANSWER_LIMIT: &str = "receive.message.max.bytes";
 const ANSWER_BYTES_MAX: usize = RECORD_LIMIT_MAX + (1 << 20);
 
-/// The range in which librdkafka takes each of the timeouts of a request.
+/// librdkafka's range for each timeout of a request.
 const ANSWER_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT_MAX: Duration = Duration::from_secs(300);
 /// Bytes that a reader fetches at once, shared by its partitions, and the least for each of them.
 const FETCH_BYTES: usize = 4 << 20;
 const PARTITION_FETCH_BYTES_MIN: usize = 1 << 20;
 
-/// Options that are not the user's to set, with what to set instead.
+/// Options that users must not set, with the alternative.
 const RESERVED: &[(&str, &str)] = &[
     ("bootstrap.servers", "name the brokers in the log's URL"),
     ("metadata.broker.list", "name the brokers in the log's URL"),
@@ -338,7 +341,7 @@ const RESERVED: &[(&str, &str)] = &[
     ("enable.partition.eof", "it is false, always"),
 ];
 
-/// Whether a text is `HOST:PORT[,HOST:PORT…]`.
+/// Returns true if a text is `HOST:PORT[,HOST:PORT…]`.
 pub fn is_broker_list(text: &str) -> bool {
     text.split(',').all(is_host_and_port)
 }

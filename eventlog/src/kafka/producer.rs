@@ -1,14 +1,14 @@
-//! Writes transactions, and judges what went wrong with them.
+//! Writes transactions, and decides what their errors mean.
 //!
 //! ```text
-//!  error of librdkafka        what it means                          what becomes of the transaction
+//!  error of librdkafka        meaning                                consequence for the transaction
 //!  ─────────────────────────  ─────────────────────────────────────  ───────────────────────────────────────────
 //!  retriable, timed out       no answer yet                          asked again, until the request timeout
-//!  … and the time is over     nobody here knows                      OutcomeUnknown: this producer does no more
-//!  requires an abort          the cluster took offence               aborted at once; Aborted
-//!  fenced                     a newer producer has the id            Fenced: this producer does no more
-//!  … open for too long        or the cluster has ended it by itself  OutcomeUnknown: this producer does no more
-//!  fatal otherwise            misconfigured, or not allowed          the cause; this producer does no more
+//!  … after that timeout       unknown outcome                        OutcomeUnknown: this producer is unusable
+//!  requires an abort          the cluster rejected something         aborted at once; Aborted
+//!  fenced                     a newer producer has the id            Fenced: this producer is unusable
+//!  … open for too long        or the cluster ended the transaction   OutcomeUnknown: this producer is unusable
+//!  fatal otherwise            misconfigured, or not allowed          the cause; this producer is unusable
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
@@ -31,12 +31,12 @@ use super::figures::{PRODUCER, Reporter};
 use super::native::{self, GroupMetadata, NativeConsumer, NativeError};
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
-/// Longest wait for acknowledgements between two looks at their progress.
+/// Longest wait for acknowledgements between two checks of their progress.
 const STEP: Duration = Duration::from_millis(100);
-/// Longest wait of a producer that is dropped for the abort of its transaction.
+/// Longest wait of a dropped producer for the abort of its transaction.
 const DROP_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Where a producer stands.
+/// The state of a producer.
 enum State {
     /// Between transactions.
     Ready,
@@ -44,11 +44,11 @@ enum State {
     Open,
     /// The transaction was aborted, for this reason; the caller has not acknowledged it.
     Aborted(String),
-    /// It does no more.
+    /// The producer is unusable.
     Ended(Ending),
 }
 
-/// Why a producer does no more.
+/// The reason why a producer is unusable.
 #[derive(Clone)]
 enum Ending {
     Fenced,
@@ -56,7 +56,7 @@ enum Ending {
     Fatal { doing: &'static str, code: RDKafkaErrorCode, cause: String },
 }
 
-/// How a call failed.
+/// The kind of failure of a call.
 enum Fault {
     /// The transaction must be aborted.
     Abort(String),
@@ -67,23 +67,23 @@ enum Fault {
 pub(super) struct KafkaProducer {
     cluster: Arc<Cluster>,
     members: Arc<Members>,
-    /// Its client has a thread of its own, too, which serves what is reported.
+    /// Its client has a second thread, which serves reports.
     caller: Caller,
     transactional_id: String,
     state: State,
-    /// When the transaction was opened that is open, or was the last one.
+    /// Time when the current or last transaction was opened.
     opened_at: Instant,
-    /// Numbers of partitions by topic, as far as known.
+    /// Known numbers of partitions by topic.
     partitions: HashMap<String, i32>,
-    /// Next-to-read offsets of the open transaction, by group. They are sent at its end, because offsets that are sent
-    /// keep others from reading the committed ones.
+    /// Next-to-read offsets of the open transaction, by group. They are sent at its end, because sent offsets keep
+    /// other clients from reading the committed ones.
     offsets: BTreeMap<String, BTreeMap<TopicPartition, i64>>,
-    /// Those that commit whoever the groups' members are.
+    /// Offsets that commit regardless of the groups' members.
     positions: BTreeMap<String, BTreeMap<TopicPartition, i64>>,
 }
 
 impl KafkaProducer {
-    /// Fences every earlier producer of this transactional id, and settles what it left open.
+    /// Fences every earlier producer of this transactional id, and settles its open transaction.
     pub(super) fn new(
         cluster: Arc<Cluster>,
         members: Arc<Members>,
@@ -109,7 +109,7 @@ impl KafkaProducer {
             .ask(DOING, |left| Ok(move |client: &Client| transactional(client.init_transactions(left))))
         {
             Ok(()) => Ok(producer),
-            // Nothing of this producer was ever written.
+            // No record of this producer was ever written.
             Err(Fault::Abort(cause) | Fault::End(Ending::Unknown { cause, .. })) => {
                 let code = RDKafkaErrorCode::OperationTimedOut;
                 let trouble = producer.context().take_trouble();
@@ -131,7 +131,8 @@ impl KafkaProducer {
         self.client().context()
     }
 
-    /// Repeats a call while it asks for that, at most for the request timeout. `call` prepares one with a timeout.
+    /// Repeats a call while it fails with a retriable error, at most for the request timeout. `call` prepares one with
+    /// a timeout.
     fn ask<C>(
         &self,
         doing: &'static str,
@@ -169,7 +170,7 @@ impl KafkaProducer {
         }
     }
 
-    /// A failure's text, with what the client reported beside it.
+    /// Adds the client's other reports to a failure's text.
     fn cause(&self, text: String) -> String {
         let beside = [self.context().take_undelivered(), self.context().take_trouble()];
         beside.into_iter().flatten().fold(text, |text, trouble| format!("{text}; {}", trouble.text))
@@ -198,7 +199,7 @@ impl KafkaProducer {
         }
     }
 
-    /// Refuses a call outside a transaction.
+    /// Rejects a call outside a transaction.
     fn check_open(&self, call: &'static str) -> Result<(), LogError> {
         match &self.state {
             State::Open => Ok(()),
@@ -212,15 +213,15 @@ impl KafkaProducer {
         }
     }
 
-    /// Does what a fault asks for; the error to tell.
+    /// Takes the action that a fault requires; returns the error for the caller.
     fn judge(&mut self, fault: Fault) -> LogError {
         let (state, error) = match fault {
             Fault::End(end) => self.end(end),
-            // Aborting tells whether the offence was that a newer producer is there.
+            // The abort tells whether a newer producer was the reason.
             Fault::Abort(cause) => match self.abort_now() {
                 Ok(()) => (State::Aborted(cause.clone()), self.aborted(&cause)),
                 Err(Fault::End(end @ (Ending::Fenced | Ending::Unknown { .. }))) => self.end(end),
-                // An abort that got no answer goes on by itself, and librdkafka takes no second one meanwhile.
+                // An unanswered abort continues by itself, and librdkafka accepts no second one meanwhile.
                 Err(Fault::Abort(again) | Fault::End(Ending::Fatal { cause: again, .. })) => {
                     self.end(Ending::Unknown { doing: "aborting", cause: format!("{cause}; {again}") })
                 }
@@ -231,8 +232,8 @@ impl KafkaProducer {
         error
     }
 
-    /// The state after an end, and the error to tell. What the cluster says to a producer whose transaction it has ended by itself,
-    /// because it was open for too long, is what it says to one that another one has replaced.
+    /// Returns the state after an end, and the error for the caller. The cluster gives the same answer to a producer
+    /// whose transaction was open for too long as to a producer that a newer one replaced.
     fn end(&self, end: Ending) -> (State, LogError) {
         let (open_for, open_max) = (self.opened_at.elapsed(), self.cluster.options.transaction_timeout);
         let end = match end {
@@ -254,7 +255,7 @@ impl KafkaProducer {
         let aborted = self.ask("aborting a transaction", |left| {
             Ok(move |client: &Client| transactional(client.abort_transaction(left)))
         });
-        // What was not delivered went with the transaction.
+        // Undelivered records ended with the transaction.
         self.context().take_undelivered();
         aborted
     }
@@ -310,7 +311,7 @@ impl KafkaProducer {
         })
     }
 
-    /// Adds offsets of a group to the transaction, in the name of its member or of none.
+    /// Adds offsets of a group to the transaction, in the name of the group's member or of none.
     fn add_offsets(
         &self,
         group: &str,
@@ -320,7 +321,7 @@ impl KafkaProducer {
     ) -> Result<(), Fault> {
         let list = list_of(offsets.iter().map(|(source, next)| (source, Offset::Offset(*next))));
         let name = native::c_name(group).expect("the name was checked when the offsets were sent");
-        // The group's state is taken at each attempt: a rebalance may have come in between.
+        // The member's identity is taken at each attempt: a rebalance may have come in between.
         self.ask("sending offsets", |left| {
             let member = match member {
                 Some(member) => member.membership(is_owner)?,
@@ -336,7 +337,7 @@ impl KafkaProducer {
         self.positions.clear();
     }
 
-    /// Refuses what no group's name, or no offset, can be.
+    /// Rejects an invalid group name or offset.
     fn check_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError> {
         let wrong = |argument, value: String, allowed: &str| LogError::Argument {
             url: self.cluster.url.clone(),
@@ -353,12 +354,12 @@ impl KafkaProducer {
         offsets.iter().try_for_each(|(source, _)| self.check_partition(&source.topic, source.partition))
     }
 
-    /// Refuses a partition that does not exist: librdkafka would wait for it.
+    /// Rejects a partition that does not exist: librdkafka would wait for it.
     fn check_partition(&mut self, topic: &str, partition: i32) -> Result<(), LogError> {
         if self.partitions.get(topic).is_some_and(|count| (0..*count).contains(&partition)) {
             return Ok(());
         }
-        // It is asked for the first time, or the topic may have more partitions by now.
+        // The topic is new to this producer, or may have more partitions by now.
         let count = self.cluster.partitions(topic)?;
         let known = self.partitions.insert(topic.to_owned(), count);
         if (0..count).contains(&partition) {
@@ -371,7 +372,7 @@ impl KafkaProducer {
         Err(self.cluster.unknown_partition(&source, format!("0 to {}", count - 1)))
     }
 
-    /// Has librdkafka look again how many partitions a topic has, which it does now and then by itself.
+    /// Has librdkafka look up the topic's number of partitions again, which it otherwise does periodically.
     fn learn_partitions(&self, topic: &str) -> Result<(), LogError> {
         let doing = format!("looking up the new partitions of {topic:?}");
         let looked = self.native().fetch_metadata(Some(topic), self.cluster.options.request_timeout);
@@ -381,10 +382,10 @@ impl KafkaProducer {
         })
     }
 
-    /// Hands a record over to librdkafka, which copies it; waits where too much waits already.
+    /// Hands a record over to librdkafka, which copies it; waits while its buffer is full.
     fn enqueue(&mut self, record: &NewRecord<'_>) -> Result<(), LogError> {
         const DOING: &str = "writing records";
-        // How many were not acknowledged at the last look, and when they last got fewer.
+        // The number of unacknowledged records at the last check, and the time when it last fell.
         let mut looked: Option<(i32, Instant)> = None;
         loop {
             let error = match self.client().send(kafka_record(record)) {
@@ -430,7 +431,7 @@ impl KafkaProducer {
     }
 }
 
-/// What the user can do about a record that a broker refused.
+/// Adds the user's remedy for a record that a broker refused.
 fn advice(code: RDKafkaErrorCode, text: String) -> String {
     match code {
         RDKafkaErrorCode::MessageSizeTooLarge => {
@@ -459,7 +460,7 @@ fn kafka_record<'a>(record: &'a NewRecord<'_>) -> BaseRecord<'a, [u8], [u8]> {
     kafka_record
 }
 
-/// The result of a transactional call of rdkafka.
+/// Converts the result of a transactional call of rdkafka.
 fn transactional(result: KafkaResult<()>) -> Result<(), NativeError> {
     result.map_err(|error| match error {
         KafkaError::Transaction(error) => NativeError {
@@ -469,7 +470,7 @@ fn transactional(result: KafkaResult<()>) -> Result<(), NativeError> {
             retriable: error.is_retriable(),
             requires_abort: error.txn_requires_abort(),
         },
-        // Only the flush within a commit is left, which may go on.
+        // Only the flush within a commit remains, which may be repeated.
         other => NativeError {
             code: other.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown),
             text: other.to_string(),
@@ -542,7 +543,7 @@ impl Producer for KafkaProducer {
     fn abort(&mut self) -> Result<(), LogError> {
         match &self.state {
             State::Open => {}
-            // It is aborted; the caller has it now.
+            // It is aborted, and the caller acknowledges that now.
             State::Aborted(_) => {
                 self.state = State::Ready;
                 return Ok(());
@@ -568,7 +569,7 @@ impl Drop for KafkaProducer {
         if matches!(self.state, State::Ended(Ending::Unknown { .. })) {
             self.caller.leave();
         }
-        // Readers wait for open transactions; without an answer the broker aborts it when its time is over.
+        // Readers wait for open transactions; without an answer the broker aborts it after its timeout.
         if matches!(self.state, State::Open)
             && let Some(Err(error)) = self
                 .caller

@@ -1,4 +1,4 @@
-//! Finds out whether a consumer that gives nothing has nothing to give.
+//! Finds out whether an idle consumer really has nothing to read.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use super::context::Trouble;
 use crate::{LogError, OffsetRange, TopicPartition};
 
-/// Looks when nothing came for half the time allowed, and fails when the second look finds the same records unread.
+/// Checks after half the allowed time without records, and fails when the second check finds the same records unread.
 pub(super) struct Watchdog {
     stall_timeout: Duration,
     quiet_since: Instant,
     looked_at: Instant,
-    /// Partitions with unread records at the last look, and where reading stood.
+    /// Partitions with unread records at the last check, and their reading positions.
     behind: BTreeMap<TopicPartition, i64>,
 }
 
@@ -21,19 +21,19 @@ impl Watchdog {
         Self { stall_timeout, quiet_since: now, looked_at: now, behind: BTreeMap::new() }
     }
 
-    /// Something came.
+    /// Notes that a record arrived.
     pub(super) fn progress(&mut self) {
         self.quiet_since = Instant::now();
         self.looked_at = self.quiet_since;
         self.behind.clear();
     }
 
-    /// Whether it is time to look.
+    /// Returns true if a check is due.
     pub(super) fn is_due(&self) -> bool {
         self.looked_at.elapsed() >= self.stall_timeout / 2
     }
 
-    /// Looks at the ends of the partitions that should give records.
+    /// Checks the ends of the partitions that should give records.
     pub(super) fn look<'a>(
         &mut self,
         url: &str,
@@ -46,7 +46,8 @@ impl Watchdog {
         for (source, position) in positions {
             let next = match offsets(source) {
                 Ok(range) => range.next,
-                // A cluster that does not answer at all is an error of its own; once it does, reading has its time again.
+                // An unreachable cluster is an error of its own; once it answers, the consumer gets its full time
+                // again.
                 Err(error) => {
                     self.quiet_since = Instant::now();
                     return Err(error);

@@ -1,14 +1,14 @@
-//! The files beside a log's file: what they may be, and that they stay what they are while the log is in use.
+//! The files beside a log's file: their allowed kinds, and checks that they stay unchanged while the log is in use.
 //!
 //! ```text
-//! PATH-wal      the write-ahead log: what is committed and not in the file yet
-//! PATH-shm      its index, which every process has in memory; the locks of readers and writers are on it
+//! PATH-wal      the write-ahead log: commits that are not in the file yet
+//! PATH-shm      its index, which every process maps into memory; it holds the locks of readers and writers
 //! PATH-journal  of SQLite, while a file becomes a log
 //! PATH-head     see `head`
 //! ```
 //!
-//! SQLite goes on with a file that has lost its name, where nobody else finds what it writes; and a process that reads the index where it
-//! was cut is killed (SIGBUS). So both are looked at before each use of the log.
+//! SQLite keeps using a file that has lost its name, so that nobody else finds what it writes. A process that reads a
+//! truncated part of the index is killed (SIGBUS). So both are checked before each use of the log.
 
 use super::limits::NOFOLLOW;
 use std::fs::{self, File, OpenOptions};
@@ -17,19 +17,19 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Opening a pipe waits for nobody.
+/// Makes the opening of a pipe return at once.
 pub(super) const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-/// SQLite's index has at least as many bytes once it is in use.
+/// Smallest size of SQLite's index in use, in bytes.
 const INDEX_BYTES_MIN: u64 = 32 << 10;
 
-/// The path of the log with an ending.
+/// Returns the path of the log with a suffix.
 pub(super) fn beside(log: &Path, ending: &str) -> PathBuf {
     let mut path = log.as_os_str().to_owned();
     path.push(ending);
     path.into()
 }
 
-/// Opens a file for reading that must be a file of its own: what is a link, a pipe or a device may be anything, and may be without end.
+/// Opens a regular file for reading; rejects links, pipes and devices, which may contain anything and be endless.
 pub(super) fn open_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(NOFOLLOW | NONBLOCK).open(path)?;
     match kind_of(&file.metadata()?) {
@@ -38,7 +38,7 @@ pub(super) fn open_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The kind of something that is not a file, in words; `None` for a file.
+/// Returns the kind of something other than a regular file, in words; `None` for a regular file.
 pub(super) fn kind_of(metadata: &fs::Metadata) -> Option<&'static str> {
     let kind = metadata.file_type();
     Some(match kind {
@@ -51,7 +51,7 @@ pub(super) fn kind_of(metadata: &fs::Metadata) -> Option<&'static str> {
     })
 }
 
-/// Names a thing that stands in place of a file beside the log: the log opens no such thing.
+/// Names a link, pipe or the like in place of a file beside the log; the log never opens one.
 pub(super) fn odd(log: &Path) -> io::Result<Option<String>> {
     for ending in ["-wal", "-shm", "-journal", "-head"] {
         let path = beside(log, ending);
@@ -67,32 +67,32 @@ pub(super) fn odd(log: &Path) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// True if the index was cut while others use it: reading it would kill this process as well.
+/// Returns true if the index was truncated while in use: reading it would kill this process as well.
 pub(super) fn is_index_cut(log: &Path) -> bool {
     fs::symlink_metadata(beside(log, "-shm")).is_ok_and(|index| index.len() < INDEX_BYTES_MIN)
 }
 
-/// The harm to a file that is in use.
+/// Harm to a file that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Harm {
-    /// The write-ahead log has no name, or its name is another file's.
+    /// The write-ahead log has lost its name, or another file has it.
     WalGone,
-    /// The write-ahead log has fewer bytes than before, which it may.
+    /// The write-ahead log is shorter than before, which is allowed.
     WalShorter,
-    /// The index has no name, or its name is another file's.
+    /// The index has lost its name, or another file has it.
     IndexGone,
-    /// The index has fewer bytes than before, and must not be read.
+    /// The index is shorter than before, and must not be read.
     IndexCut,
 }
 
-/// The write-ahead log and its index, as they were when they were looked at last.
+/// The write-ahead log and its index, as last checked.
 pub(super) struct Beside {
     log: PathBuf,
-    /// `None` for both before the log is open, and for a log that has neither.
+    /// Both `None` before the log is open, or if it has neither.
     seen: Mutex<[Option<FileIdentity>; 2]>,
 }
 
-/// The file that has a name, and its length.
+/// Identity and length of a named file.
 #[derive(Clone, Copy)]
 struct FileIdentity {
     device: u64,
@@ -116,17 +116,17 @@ impl Beside {
         Self { log, seen: Mutex::default() }
     }
 
-    /// Remembers the files as they are now: some connection has them open.
+    /// Notes the files' current state while some connection has them open.
     pub(super) fn note(&self) {
         *self.seen() = self.now();
     }
 
-    /// Forgets them: no connection has them open any more.
+    /// Forgets the files; no connection has them open any more.
     pub(super) fn forget(&self) {
         *self.seen() = Default::default();
     }
 
-    /// The harm to the files since they were noted.
+    /// Returns the harm to the files since they were noted.
     pub(super) fn harm(&self) -> Option<Harm> {
         let mut seen = self.seen();
         let [wal, index] = self.now();
@@ -147,18 +147,18 @@ impl Beside {
         None
     }
 
-    /// Takes the length of the write-ahead log as it is: it was begun again.
+    /// Accepts the current length of the write-ahead log, which was begun again.
     pub(super) fn accept_wal(&self) {
         let [wal, _] = self.now();
         self.seen()[0] = wal;
     }
 
-    /// Bytes of the write-ahead log.
+    /// Returns the length of the write-ahead log in bytes.
     pub(super) fn wal_bytes(&self) -> u64 {
         FileIdentity::of(&beside(&self.log, "-wal")).map_or(0, |wal| wal.bytes)
     }
 
-    /// True if the files beside the log were cut: what they hold must not be folded into it.
+    /// Returns true if the files beside the log were truncated: their content must not be folded into it.
     pub(super) fn is_cut(&self) -> bool {
         matches!(self.harm(), Some(Harm::IndexCut | Harm::WalShorter))
     }
@@ -168,7 +168,7 @@ impl Beside {
     }
 
     fn seen(&self) -> MutexGuard<'_, [Option<FileIdentity>; 2]> {
-        // Nothing is left half-done.
+        // The value is complete even if a holder panicked.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -203,11 +203,11 @@ mod tests {
         assert_eq!(files.harm(), None);
         for (path, harm) in [(&wal, Harm::WalGone), (&index, Harm::IndexGone)] {
             make();
-            // Its number is no other file's as long as it is open.
+            // No other file gets its inode number while it is open.
             let _open = File::open(path).unwrap();
             fs::remove_file(path).unwrap();
             assert_eq!(files.harm(), Some(harm));
-            // Another file in its place is not the one that is open.
+            // Another file under its name is not the open one.
             let other = folder.path().join("other");
             fs::write(&other, [1; 500]).unwrap();
             fs::rename(&other, path).unwrap();

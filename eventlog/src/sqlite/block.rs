@@ -1,7 +1,7 @@
-//! The bytes of a block: the records that a transaction appends to a partition, many to a row of its table.
+//! The bytes of a block: consecutive records of a transaction in a partition, many to a row of its table.
 //!
-//! A row costs SQLite about a microsecond, whatever is in it; signals come by the hundred thousand a second. Layout,
-//! repeated per record, integers little endian:
+//! A row costs SQLite about a microsecond, whatever its content; signals come at some 100,000 per second. Layout per
+//! record, integers little endian:
 //!
 //! ```text
 //! timestamp_ns i64, key length + 1 u32 (0: no key), headers length u32 (0: none), value length u32, key, headers, value
@@ -10,16 +10,16 @@
 use super::headers;
 use crate::{NewRecord, Record};
 
-/// Length from which another record begins another block, bytes. Who reads one record reads its block.
+/// Length in bytes from which the next record begins a new block. Reading one record reads its whole block.
 const BLOCK_BYTES: usize = 64 << 10;
-/// Bytes of the numbers that stand before a record's key, headers and value.
+/// Size of the numbers before a record's key, headers and value, in bytes.
 const HEAD_BYTES: usize = 20;
 
 /// Records to be appended, as blocks.
 #[derive(Default)]
 pub(super) struct Blocks(Vec<Block>);
 
-/// A block that becomes a row.
+/// A block, stored as one row.
 #[derive(Default)]
 pub(super) struct Block {
     /// Number of its records.
@@ -27,13 +27,13 @@ pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
 }
 
-/// A record as it lies in the log.
+/// A record as stored in the log.
 #[derive(Clone, Copy)]
 pub(super) struct StoredRecord<'a> {
     pub(super) offset: i64,
     pub(super) timestamp_ns: i64,
     pub(super) key: Option<&'a [u8]>,
-    /// As of [`headers`]; empty for none.
+    /// Encoded as in [`headers`]; empty for none.
     pub(super) headers: &'a [u8],
     pub(super) value: &'a [u8],
 }
@@ -50,7 +50,7 @@ impl Blocks {
         });
     }
 
-    /// Its offset does not count: records follow each other.
+    /// Appends a stored record. Its offset is ignored: records are consecutive.
     pub(super) fn push_stored(&mut self, record: &StoredRecord<'_>) {
         let &StoredRecord { timestamp_ns, key, headers, value, .. } = record;
         let bytes = HEAD_BYTES + key.map_or(0, <[u8]>::len) + headers.len() + value.len();
@@ -80,21 +80,21 @@ impl Blocks {
         self.0.iter()
     }
 
-    /// Bytes of all blocks.
+    /// Returns the size of all blocks in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.0.iter().map(|block| block.bytes.len()).sum()
     }
 }
 
 impl Block {
-    /// The records of the block, the first of which gets the offset `first`.
+    /// Returns the records of the block; the first one gets the offset `first`.
     pub(super) fn records(&self, first: i64) -> impl Iterator<Item = StoredRecord<'_>> {
         Records::new(first, self.count, &self.bytes).map(|stored| stored.expect("it was made a moment ago"))
     }
 }
 
 impl StoredRecord<'_> {
-    /// The record itself, or what is wrong with it.
+    /// Returns the record, or its fault.
     pub(super) fn to_record(self) -> Result<Record, String> {
         Ok(Record {
             offset: self.offset,
@@ -113,9 +113,9 @@ pub(super) struct Records<'a> {
     count: i64,
     /// Offset of the next record.
     pub(super) next_offset: i64,
-    /// Number of records that are still to come.
+    /// Number of remaining records.
     pub(super) left: i64,
-    /// The bytes of these.
+    /// Bytes of the remaining records.
     pub(super) bytes: &'a [u8],
 }
 

@@ -1,6 +1,6 @@
-//! A connection for which a log from elsewhere is data: nothing in the file runs, and no operation on it goes on without end.
+//! A connection for untrusted logs: no code in the file runs, and every operation on it ends.
 //!
-//! It must not know what the tables mean.
+//! It does not know the tables' meaning.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -14,15 +14,15 @@ use rusqlite::{Connection, OpenFlags};
 use super::beside::Beside;
 use super::limits::{RECORD_BYTES_MAX, STEPS_MAX};
 
-/// Most steps while a connection opens: enough for 300,000 tables, each of which SQLite has to parse.
+/// Largest number of steps while a connection opens: enough for 300,000 tables, each of which SQLite has to parse.
 const OPENING_STEPS_MAX: u64 = 4 << 20;
-/// Most steps by each byte of a file that is read as a whole. A row of two dozen bytes takes some 50.
+/// Largest number of steps per byte of a file that is read as a whole. A row of two dozen bytes takes about 50 steps.
 const STEPS_PER_BYTE: u64 = 16;
-/// Steps between two looks at how many are left.
+/// Number of steps between two checks of the remaining ones.
 const LOOK_STEPS: u32 = 1 << 20;
-/// Longest value: a record, and what stands before its parts.
+/// Longest value in bytes: a record and the numbers before its parts.
 const VALUE_BYTES_MAX: i32 = RECORD_BYTES_MAX as i32 + (1 << 20);
-/// Limits of SQLite, as far as statements of this crate need them.
+/// Limits of SQLite, as low as this crate's statements allow.
 const LIMITS: [(Limit, i32); 6] = [
     (Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX),
     (Limit::SQLITE_LIMIT_SQL_LENGTH, 16 << 10),
@@ -31,7 +31,7 @@ const LIMITS: [(Limit, i32); 6] = [
     (Limit::SQLITE_LIMIT_ATTACHED, 0),
     (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
 ];
-/// Switches over what a file can make SQLite do, each with its setting.
+/// Switches that limit a file's influence on SQLite, each with its setting.
 const SWITCHES: [(DbConfig, bool); 6] = [
     (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
     (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
@@ -41,7 +41,7 @@ const SWITCHES: [(DbConfig, bool); 6] = [
     (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
 ];
 
-/// The connection. SQLite loads no extensions unless it is asked to, and nobody asks it here.
+/// The connection. SQLite loads extensions only on request, and this crate never requests any.
 pub(super) struct Bounded {
     connection: Connection,
     /// Counted down by SQLite's progress handler; set by [`Self::allow`].
@@ -73,19 +73,19 @@ impl Bounded {
         Ok(Self { connection, steps_left, beside })
     }
 
-    /// Begins an operation, which may take so many steps.
+    /// Begins an operation of at most `steps` steps.
     pub(super) fn allow(&self, steps: u64) {
         self.steps_left.store(steps, Ordering::Relaxed);
     }
 
-    /// Begins an operation that reads all of so many bytes.
+    /// Begins an operation that reads `bytes` bytes.
     pub(super) fn allow_reading(&self, bytes: u64) {
         self.allow(STEPS_MAX.saturating_add(bytes.saturating_mul(STEPS_PER_BYTE)));
     }
 
-    /// Has the connection leave the write-ahead log as it is when it closes.
+    /// Makes the connection leave the write-ahead log unchanged when it closes.
     pub(super) fn leave_as_it_is(&self) {
-        // It fails for no connection that is open.
+        // It never fails for an open connection.
         let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 }

@@ -1,4 +1,4 @@
-//! The topics of a log, and which tables hold them.
+//! The topics of a log and the tables of their records.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::topic::{check_spec, conflict_of};
 use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
 
 const DOING: &str = "reading the topics";
-/// Most partitions of all topics together. Who checks a log looks for each, whether it is there or not.
+/// Largest number of partitions of all topics together. A check of the log looks for each of them.
 const PARTITIONS_OF_LOG_MAX: i64 = 1 << 20;
 const READING_COMMITTED: &str = "reading committed offsets";
 
@@ -25,12 +25,12 @@ pub(super) struct Topic {
 }
 
 impl Topic {
-    /// The table of a partition.
+    /// Returns the table of a partition.
     pub(super) fn table(&self, partition: i32) -> Table {
         Table { topic_id: self.topic_id, partition, compacted: self.spec.compacted }
     }
 
-    /// Number of a partition among all of the log.
+    /// Returns a partition's number among all of the log.
     pub(super) fn index(&self, partition: i32) -> u64 {
         self.first_index + u64::from(partition.cast_unsigned())
     }
@@ -49,11 +49,11 @@ pub(super) struct TopicRow {
     pub(super) name: String,
     pub(super) partitions: i32,
     pub(super) compacted: bool,
-    /// Whether its checksum fits.
+    /// True if its checksum is right.
     pub(super) is_whole: bool,
 }
 
-/// Everything in the table of topics, damaged or not, by number.
+/// Returns all rows of the table of topics, damaged or not, by number.
 pub(super) fn topic_rows(file: &LogFile, connection: &Connection) -> Result<Vec<TopicRow>, LogError> {
     let sql = "SELECT topic_id, name, partitions, compacted, checksum FROM topics ORDER BY topic_id";
     let query = || {
@@ -87,8 +87,8 @@ impl TopicRow {
     }
 }
 
-/// The rows of a table, if they ascend by their key; `None` if not. A tree that leads to the same pages again and again has rows
-/// without end.
+/// Returns the rows of a table; `None` if their keys do not ascend. A damaged tree that leads to the same pages
+/// repeatedly has endless rows.
 fn ascending<T>(
     rows: impl Iterator<Item = rusqlite::Result<T>>,
     is_before: impl Fn(&T, &T) -> bool,
@@ -127,7 +127,7 @@ impl Catalogue {
         Ok(Self::new(rows))
     }
 
-    /// The catalogue that these rows make; they ascend by number.
+    /// Builds the catalogue from rows that ascend by number.
     pub(super) fn new(rows: Vec<TopicRow>) -> Self {
         let mut first_index = 0;
         let mut topics = BTreeMap::new();
@@ -150,7 +150,7 @@ impl Catalogue {
         })
     }
 
-    /// The topic of a partition that exists.
+    /// Returns the topic of an existing partition.
     pub(super) fn topic_of(&self, file: &LogFile, topic: &str, partition: i32) -> Result<&Topic, LogError> {
         let found = self.topic(file, topic)?;
         if (0..found.spec.partitions).contains(&partition) {
@@ -164,12 +164,12 @@ impl Catalogue {
         })
     }
 
-    /// The topics by name.
+    /// Returns the topics by name.
     pub(super) fn topics(&self) -> impl Iterator<Item = &Topic> {
         self.topics.values()
     }
 
-    /// Every topic with the ends of its partitions.
+    /// Returns every topic with the ends of its partitions.
     pub(super) fn describe(
         &self,
         file: &LogFile,
@@ -186,7 +186,7 @@ impl Catalogue {
     }
 }
 
-/// A read transaction, unless the connection is in one.
+/// Opens a read transaction, unless the connection is in one.
 fn snapshot<'a>(
     file: &LogFile,
     connection: &'a Connection,
@@ -197,7 +197,7 @@ fn snapshot<'a>(
     connection.unchecked_transaction().map(Some).map_err(|error| file.failure(DOING, error))
 }
 
-/// Adds the topics that are missing, within a write transaction.
+/// Adds missing topics within a write transaction.
 pub(super) fn create(
     file: &LogFile,
     writing: &mut Writing<'_>,
@@ -247,7 +247,7 @@ pub(super) fn insert_topic(connection: &Connection, topic_id: i64, spec: &TopicS
     connection.execute("INSERT INTO topics VALUES (?1, ?2, ?3, ?4, ?5)", values).map(drop)
 }
 
-/// First and next offset of a partition that exists.
+/// Returns the first and next offset of an existing partition.
 pub(super) fn offsets(
     file: &LogFile,
     connection: &Connection,
@@ -273,8 +273,8 @@ pub(super) fn offsets(
     Ok(OffsetRange { first: if given_up.begins_at_0() { 0 } else { first }, next })
 }
 
-/// Offsets of a partition that have no records: a recovery found these damaged or lost, or there were none where the file was copied
-/// from. Ranges that ascend, do not overlap and do not touch.
+/// Offsets of a partition without records: a recovery found them damaged or lost, or the copied log had none there. The
+/// ranges ascend, do not overlap and do not touch.
 #[derive(Default)]
 pub(super) struct GivenUp(Vec<(i64, i64)>);
 
@@ -307,15 +307,16 @@ impl GivenUp {
         Ok(Self(ranges))
     }
 
-    /// In place of offset 0 in the first range of a partition that begins there, though its first records come later.
+    /// Stored instead of offset 0 in a partition's first range, if the partition begins at 0 but its first records come
+    /// later.
     pub(super) const FROM_THE_BEGINNING: i64 = -1;
 
-    /// Whether the partition begins at 0, though its first records come later.
+    /// Returns true if the partition begins at 0 but its first records come later.
     fn begins_at_0(&self) -> bool {
         self.0.first().is_some_and(|range| range.0 == Self::FROM_THE_BEGINNING)
     }
 
-    /// Whether all of these offsets were given up.
+    /// Returns true if all of these offsets were given up.
     pub(super) fn covers(&self, first: i64, next: i64) -> bool {
         let before = self.0.partition_point(|range| range.0 <= first);
         first >= next || self.0[..before].last().is_some_and(|range| range.1 >= next)
@@ -326,7 +327,7 @@ impl GivenUp {
     }
 }
 
-/// Stores offsets that were given up. Of two ranges with the same beginning the longer one stays.
+/// Stores a range of given-up offsets. If two ranges begin at the same offset, the longer one stays.
 pub(super) fn give_up(
     connection: &Connection,
     topic_id: i64,
@@ -349,11 +350,11 @@ pub(super) struct CommittedRow {
     pub(super) topic_id: i64,
     pub(super) partition: i32,
     pub(super) next: i64,
-    /// Whether its checksum fits.
+    /// True if its checksum is right.
     pub(super) is_whole: bool,
 }
 
-/// Everything in the table of committed offsets, damaged or not.
+/// Returns all rows of the table of committed offsets, damaged or not.
 pub(super) fn committed_rows(file: &LogFile, connection: &Connection) -> Result<Vec<CommittedRow>, LogError> {
     let sql = "SELECT group_name, topic_id, partition, next_offset, checksum FROM committed_offsets
          ORDER BY group_name, topic_id, partition";
@@ -374,7 +375,7 @@ pub(super) fn committed_rows(file: &LogFile, connection: &Connection) -> Result<
     ascended(file, "committed offsets", rows)
 }
 
-/// Next-to-read offset that a group committed.
+/// Returns the next-to-read offset that a group committed; `None` if there is none.
 pub(super) fn committed(
     file: &LogFile,
     connection: &Connection,
@@ -400,12 +401,12 @@ pub(super) fn committed(
         Some((next, _)) => Err(file.damaged(format!(
             "the committed offset {next} of group {group:?} for {topic}/{partition} does not fit its checksum"
         ))),
-        // Or its row is damaged so that it is not found, and the group would read everything again.
+        // A damaged row may be the reason, and the group would read everything again.
         None => check_committed(file, connection).map(|()| None),
     }
 }
 
-/// Makes sure that every committed offset is there and whole.
+/// Checks that every committed offset is present and whole.
 pub(super) fn check_committed(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
     let rows = committed_rows(file, connection)?;
     if let Some(row) = rows.iter().find(|row| !row.is_whole) {
@@ -423,7 +424,7 @@ pub(super) fn check_committed(file: &LogFile, connection: &Connection) -> Result
     Ok(())
 }
 
-/// Stores a committed offset; whether there was none before.
+/// Stores a committed offset; returns true if there was none before.
 pub(super) fn store_committed(connection: &Connection, row: (&str, i64, i32, i64)) -> rusqlite::Result<bool> {
     let (group, topic_id, partition, next) = row;
     let values =

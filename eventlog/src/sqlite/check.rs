@@ -1,4 +1,4 @@
-//! Reads everything and says what is damaged.
+//! Reads the whole log and reports all damage.
 
 use rusqlite::Connection;
 
@@ -9,21 +9,21 @@ use super::scan::{Part, scan};
 use crate::LogError;
 
 const DOING: &str = "checking the log";
-/// Faults of the file's structure that are reported.
+/// Largest number of reported faults of the file's structure.
 const FAULTS_MAX: usize = 20;
-/// Ranges of offsets without records that are named one by one, of each partition.
+/// Largest number of ranges without records that are listed for each partition.
 pub const GIVEN_UP_MAX: usize = 20;
 
-/// How far something that reads all of a log has come.
+/// Progress of an operation that reads the whole log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogProgress {
     /// Offsets read.
     pub done: u64,
-    /// Offsets there are.
+    /// Offsets in total.
     pub total: u64,
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Partitions of all topics.
@@ -32,21 +32,21 @@ pub struct Checked {
     pub records: u64,
     /// Bytes of their keys, headers and values.
     pub bytes: u64,
-    /// Offsets without records, as `TOPIC/PARTITION offsets FIRST to LAST`: of a recovery, or of a copy from a log that had none there. Of
-    /// a partition with more than [`GIVEN_UP_MAX`] such ranges, how many they are.
+    /// Offsets without records, as `TOPIC/PARTITION offsets FIRST to LAST`: from a recovery, or a copy of a log that
+    /// had none there. A partition with more than [`GIVEN_UP_MAX`] such ranges has their number instead.
     pub given_up: Vec<String>,
-    /// What is damaged, each with its topic, partition and offsets where it has some.
+    /// The damage, each item with its topic, partition and offsets, if known.
     pub damage: Vec<String>,
 }
 
-/// Checks the structure of the file, then every row with its checksum, that the records of each partition end where the log says,
-/// and that none is missing unless its topic is compacted; then committed offsets.
+/// Checks the structure of the file, every row's checksum, and the committed offsets. Each partition's records must end
+/// at the log's stored end, and none may be missing unless the topic is compacted.
 pub(super) fn check(
     file: &LogFile,
     connection: &Connection,
     progress: &mut dyn FnMut(LogProgress),
 ) -> Result<Checked, LogError> {
-    // One read transaction: writers go on meanwhile, and the ends must fit the records.
+    // One read transaction: writers continue meanwhile, and the ends must match the records.
     let transaction = connection.unchecked_transaction().map_err(|error| file.failure(DOING, error))?;
     let mut checked = Checked { damage: faults(&transaction), ..Checked::default() };
     let catalogue = match Catalogue::load(file, &transaction) {
@@ -87,7 +87,7 @@ pub(super) fn check(
     Ok(checked)
 }
 
-/// What SQLite says about its trees and pages.
+/// Returns SQLite's findings about its trees and pages.
 fn faults(connection: &Connection) -> Vec<String> {
     let query = || {
         let mut statement = connection.prepare(&format!("PRAGMA quick_check({FAULTS_MAX})"))?;
@@ -100,7 +100,7 @@ fn faults(connection: &Connection) -> Vec<String> {
     }
 }
 
-/// The damage that an error reports; an error that reports none comes back as it is.
+/// Returns the damage that an error reports; any other error is returned as is.
 fn found_of(error: LogError) -> Result<String, LogError> {
     match error {
         LogError::Unreadable { found, .. } => Ok(found),
@@ -131,7 +131,7 @@ fn check_partition(
         ),
     }
     let mut rows = 0;
-    // Where compaction took records away, only the newest must be there.
+    // In a compacted partition only the newest record must exist.
     let last = (!table.compacted).then_some(end.next);
     let next = scan(file, connection, &table, last, &given_up, &mut |part| {
         match part {

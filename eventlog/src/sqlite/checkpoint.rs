@@ -1,16 +1,18 @@
 //! Folds the write-ahead log back into the file before it grows long.
 //!
 //! ```text
-//!  commit ── how long is it? ──┬── WAL_BYTES_DUE not folded: ask the thread, which folds while commits go on, then
-//!                              │   has them wait for the little that came meanwhile, and starts over
-//!                              └── WAL_BYTES_MAX long: fold and start over before going on
+//!  commit ── length of the log? ──┬── WAL_BYTES_DUE unfolded: ask the thread, which folds beside commits, then
+//!                                 │   blocks them for the small rest, and starts the log over
+//!                                 └── WAL_BYTES_MAX long: fold and start over before the commit returns
 //! ```
 //!
-//! Owns two threads and a connection for that alone. What is done while commits go on yields the processor to them: it copies
-//! some ten MiB at once, which would be felt. What a commit waits for does not yield: a commit at the hard limit breaks off what
-//! does, and does it itself. (That of another process cannot, and goes on without.) SQLite's automatic checkpoint would make
-//! commits wait for the disk, and never waits for readers, so that under steady reading the write-ahead log would grow without
-//! bound; readers here finish within a poll, so a short patience is enough.
+//! It owns two threads and a connection for folding alone. Folding beside commits yields the processor to them, because
+//! it copies some ten MiB at once, which would delay them. Folding that a commit waits for does not yield: a commit at
+//! the hard limit interrupts a yielding fold of its process and folds itself. (It cannot interrupt another process's
+//! fold, and continues without.)
+//!
+//! SQLite's automatic checkpoint would make commits wait for the disk. It never waits for readers, so that under steady
+//! reading the write-ahead log would grow without bound. Readers here finish within a poll, so a short wait is enough.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -29,15 +31,15 @@ use crate::LogError;
 use crate::background::BackgroundThread;
 
 const _: () = assert!(WAL_BYTES_DUE * 2 <= WAL_BYTES_MAX, "folding back needs time while commits go on");
-/// Longest wait for readers to leave the write-ahead log; commits wait too. A reader that stays longer is asked again
-/// after `WAL_BYTES_DUE` of growth.
+/// Longest wait for readers to leave the write-ahead log; commits wait too. A longer reader is tried again after
+/// `WAL_BYTES_DUE` of growth.
 const READER_WAIT_MAX: Duration = Duration::from_millis(50);
-/// Pause of a commit between two tries to break off what yields to it.
+/// Pause of a commit between two attempts to interrupt a yielding fold.
 const BREAK_INTERVAL: Duration = Duration::from_millis(1);
-/// Passes beside running commits; each leaves the next what was committed during it.
+/// Passes beside running commits; each leaves the commits made during it to the next.
 const PASSES: usize = 2;
 
-/// Lengths of the write-ahead log at which something is done about it, bytes, and how long that waits for readers.
+/// Lengths of the write-ahead log that trigger folding, in bytes, and the longest wait for readers.
 #[derive(Clone, Copy)]
 pub(super) struct WalLimits {
     pub(super) due_bytes: i64,
@@ -51,16 +53,16 @@ impl Default for WalLimits {
     }
 }
 
-/// How long the write-ahead log was at some moment, in bytes of pages.
+/// Length of the write-ahead log at some moment, in bytes of pages.
 struct WalLength {
-    /// All of it.
+    /// The whole length.
     bytes: i64,
-    /// The part that has been folded into the file.
+    /// The part already folded into the file.
     folded_bytes: i64,
 }
 
 impl WalLength {
-    /// From the row that `PRAGMA wal_checkpoint` gives.
+    /// Reads it from the result of `PRAGMA wal_checkpoint`.
     fn query(connection: &Connection, mode: &str) -> rusqlite::Result<Self> {
         let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;
         statement.query_row([], |row| {
@@ -80,11 +82,11 @@ pub(super) struct Checkpointer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread and commits at the hard limit share.
+/// Shared state of the thread and of commits at the hard limit.
 struct Fold {
     file: Arc<LogFile>,
     limits: WalLimits,
-    /// Length from which a commit waits; more than the limit after a reader prevented it.
+    /// Length from which a commit folds; above the limit after a reader prevented a fold.
     wait_bytes: AtomicI64,
     connection: Breakable<Bounded, InterruptHandle>,
 }
@@ -94,7 +96,7 @@ impl Checkpointer {
         let url = file.url.clone();
         let wait_bytes = AtomicI64::new(limits.bytes_max);
         let fold = Arc::new(Fold { file, limits, wait_bytes, connection: Breakable::default() });
-        // One request waiting is enough: it folds whatever is there when its turn comes.
+        // One waiting request is enough: it covers all commits up to its turn.
         let (requests, receiver) = sync_channel(1);
         let name = "log-checkpoint";
         let thread = BackgroundThread::start(name, fold_beside_commits)
@@ -111,8 +113,8 @@ impl Checkpointer {
         Ok(Self { fold, requests: Some(requests), thread: Some(thread) })
     }
 
-    /// To be called after each commit on its connection, outside any transaction. What was committed stays so whatever
-    /// happens here: failures are logged, and a disk that stays broken fails a later commit.
+    /// Reports a commit; to be called on its connection, outside any transaction. The commit stands whatever happens
+    /// here: failures are logged, and a permanently broken disk fails a later commit.
     pub(super) fn committed(&self, connection: &Connection) {
         let limits = self.fold.limits;
         let length = match WalLength::query(connection, "NOOP") {
@@ -127,7 +129,7 @@ impl Checkpointer {
         } else if length.bytes - length.folded_bytes >= limits.due_bytes
             && let Some(requests) = &self.requests
         {
-            // Full: a request is waiting already.
+            // A full channel means that a request is waiting already.
             let _ = requests.try_send(());
         }
     }
@@ -143,10 +145,10 @@ impl Drop for Checkpointer {
     }
 }
 
-/// A connection comes back from what was done with it.
+/// A connection returned after folding, with the result.
 type Folded = (Bounded, rusqlite::Result<()>);
 
-/// Folds whenever asked to.
+/// Folds on each request.
 fn serve(fold: &Fold, background: &BackgroundThread<Bounded, Folded>, requests: &Receiver<()>) {
     while requests.recv().is_ok() {
         fold.with_connection(|connection| {
@@ -159,7 +161,7 @@ fn serve(fold: &Fold, background: &BackgroundThread<Bounded, Folded>, requests: 
     }
 }
 
-/// Leaves little to be done while commits wait.
+/// Folds beside commits, so that little is left while they wait.
 fn fold_beside_commits(connection: Bounded) -> Folded {
     let pass = || {
         WalLength::query(&connection, "PASSIVE")?;
@@ -171,7 +173,7 @@ fn fold_beside_commits(connection: Bounded) -> Folded {
 }
 
 impl Fold {
-    /// Folds everything back while nobody writes, so that the next commit begins the write-ahead log again.
+    /// Folds everything while nobody writes, so that the next commit begins the write-ahead log again.
     fn start_over(&self) {
         self.with_connection(|connection| {
             let done = self.restart(&connection, self.wait_bytes.load(Ordering::Relaxed));
@@ -179,7 +181,7 @@ impl Fold {
         });
     }
 
-    /// Starts over if the write-ahead log is still as long as `bytes_min`.
+    /// Starts over if the write-ahead log is still at least `bytes_min` long.
     fn restart(&self, connection: &Connection, bytes_min: i64) -> rusqlite::Result<()> {
         let _turn = self.file.take_turn();
         let wal_bytes = WalLength::query(connection, "NOOP")?.bytes;
@@ -212,7 +214,7 @@ impl Fold {
         *connection = Some(opened);
         match done {
             Ok(()) => {}
-            // Another process is at it, or a commit does it itself.
+            // Another process is folding, or a commit folds itself.
             Err(error)
                 if matches!(
                     error.sqlite_error_code(),
@@ -238,7 +240,7 @@ mod tests {
         WalLimits { due_bytes: 1 << 20, bytes_max: 4 << 20, reader_wait_max: READER_WAIT_MAX };
     const TRANSACTION_BYTES: usize = 256 << 10;
 
-    /// A log with these limits, a producer on it and the length of its write-ahead log.
+    /// Opens a log with these limits, a producer on it, and a function for the length of its write-ahead log.
     fn open(
         directory: &tempfile::TempDir,
         limits: WalLimits,
@@ -263,7 +265,7 @@ mod tests {
     #[test]
     fn the_write_ahead_log_stays_short_under_reading() {
         let directory = tempfile::tempdir().unwrap();
-        // The reader leaves after each poll, but may be off the processor for long in the midst of one.
+        // The reader leaves after each poll, but may lose the processor for long within one.
         let limits = WalLimits { reader_wait_max: Duration::from_secs(60), ..LIMITS };
         let (log, mut producer, wal_bytes) = open(&directory, limits);
         let mut reader = log.reader(&[TopicPartition { topic: "t".to_owned(), partition: 0 }]).unwrap();
@@ -281,7 +283,7 @@ mod tests {
             for _ in 0..count {
                 commit(&mut *producer);
                 let bytes = wal_bytes();
-                // Page headers and the pages of the catalogue come on top of the values.
+                // Page headers and pages of the catalogue add to the values.
                 assert!(bytes < LIMITS.bytes_max + 2 * TRANSACTION_BYTES as i64, "{bytes} bytes");
             }
         });
@@ -319,7 +321,7 @@ mod tests {
             wait_bytes: AtomicI64::new(0),
             connection: Breakable::default(),
         };
-        // Without end, as it is where others have the processor.
+        // Endless, like a fold that gets no processor time.
         let endless =
             "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
         let is_folded = AtomicBool::new(false);
@@ -342,7 +344,7 @@ mod tests {
             });
         });
         assert!(is_folded.load(Ordering::Relaxed));
-        // It began again: another commit takes the place of the first.
+        // The write-ahead log began again: another commit overwrites the first.
         let before = wal_bytes();
         commit(&mut *producer);
         assert!(wal_bytes() <= before, "{} bytes after {before}", wal_bytes());

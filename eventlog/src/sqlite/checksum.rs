@@ -1,11 +1,11 @@
-//! Checksums of what the tables hold: XXH3 of a row's content and of where it belongs, so that a row that moved is found like
-//! one that changed.
+//! Checksums of the tables' rows: XXH3 of a row's content and of its place, so that moved rows are detected like
+//! changed ones.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::block::StoredRecord;
 
-/// What a row holds. The numbers go into checksums that files have, so they never change.
+/// Kind of a row's content. Its numbers are part of stored checksums, so they never change.
 #[derive(Clone, Copy)]
 enum StoredKind {
     Block = 1,
@@ -16,7 +16,7 @@ enum StoredKind {
     GivenUp = 6,
 }
 
-/// A hash of a row's numbers, which seeds that of its bytes.
+/// Returns a hash of a row's numbers, which seeds the hash of its bytes.
 fn seed<const N: usize>(kind: StoredKind, numbers: [i64; N]) -> u64 {
     const NUMBERS_MAX: usize = 8;
     const { assert!(N < NUMBERS_MAX) };
@@ -28,7 +28,7 @@ fn seed<const N: usize>(kind: StoredKind, numbers: [i64; N]) -> u64 {
     xxh3_64(&bytes[..(N + 1) * 8])
 }
 
-/// A hash as a column of SQLite holds it: the same bits with a sign.
+/// Converts a hash for a column of SQLite: the same bits, signed.
 fn column(hash: u64) -> i64 {
     hash.cast_signed()
 }
@@ -37,15 +37,15 @@ fn length(bytes: &[u8]) -> i64 {
     i64::try_from(bytes.len()).expect("what is in memory is shorter")
 }
 
-/// The checksum of a block whose first record has this offset.
+/// Returns the checksum of a block whose first record has this offset.
 pub(super) fn of_block(topic_id: i64, partition: i32, offset: i64, count: i64, bytes: &[u8]) -> i64 {
     column(xxh3_64_with_seed(bytes, seed(StoredKind::Block, [topic_id, partition.into(), offset, count])))
 }
 
-/// The checksum of a record that has a row of its own.
+/// Returns the checksum of a record in a row of its own.
 pub(super) fn of_record(topic_id: i64, partition: i32, record: &StoredRecord<'_>) -> i64 {
     let key = record.key.unwrap_or_default();
-    // Without a key is not the same as with an empty one.
+    // A missing key differs from an empty one.
     let key_length = record.key.map_or(-1, length);
     let seed = seed(
         StoredKind::Record,
@@ -55,29 +55,29 @@ pub(super) fn of_record(topic_id: i64, partition: i32, record: &StoredRecord<'_>
     column(parts.into_iter().fold(seed, |seed, part| xxh3_64_with_seed(part, seed)))
 }
 
-/// The checksum of a topic's row.
+/// Returns the checksum of a topic's row.
 pub(super) fn of_topic(topic_id: i64, name: &str, partitions: i32, compacted: bool) -> i64 {
     let seed = seed(StoredKind::Topic, [topic_id, partitions.into(), compacted.into()]);
     column(xxh3_64_with_seed(name.as_bytes(), seed))
 }
 
-/// The checksum of the row that says where a partition ends.
+/// Returns the checksum of the row with a partition's end.
 pub(super) fn of_end(topic_id: i64, partition: i32, next: i64, rows: i64) -> i64 {
     column(seed(StoredKind::End, [topic_id, partition.into(), next, rows]))
 }
 
-/// The checksum of an offset that a group committed.
+/// Returns the checksum of a group's committed offset.
 pub(super) fn of_committed(group: &str, topic_id: i64, partition: i32, next: i64) -> i64 {
     let seed = seed(StoredKind::Committed, [topic_id, partition.into(), next]);
     column(xxh3_64_with_seed(group.as_bytes(), seed))
 }
 
-/// The checksum of a range of offsets that were given up.
+/// Returns the checksum of a range of given-up offsets.
 pub(super) fn of_given_up(topic_id: i64, partition: i32, first: i64, next: i64) -> i64 {
     column(seed(StoredKind::GivenUp, [topic_id, partition.into(), first, next]))
 }
 
-/// The checksum of bytes of the head file.
+/// Returns the checksum of bytes of the head file.
 pub(super) fn of_bytes(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
@@ -86,7 +86,7 @@ pub(super) fn of_bytes(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Checksums are in files: if one came out otherwise, every log would count as damaged.
+    /// Checksums are stored in files: with other results, every log would count as damaged.
     #[test]
     fn checksums_stay_what_they_are() {
         let record = StoredRecord {

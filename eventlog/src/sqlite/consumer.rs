@@ -1,9 +1,8 @@
-//! Reads committed records of some partitions, in turn.
+//! Reads committed records of some partitions, which take turns.
 //!
-//! Every look and every read is a read transaction of its own that ends within the call, so that a consumer that is not
-//! polled holds nothing up. It must not know who writes: it sees other processes' commits by asking SQLite whether the
-//! file changed, and those of its own process through [`super::wake::Wake`]. It asks less and less often while nothing
-//! comes of that.
+//! Every check and every read is its own read transaction and ends within the call, so an idle consumer blocks nobody.
+//! The consumer does not know the writers. It sees other processes' commits by asking SQLite for the file's version,
+//! less and less often while nothing changes. It sees this process's commits through [`super::wake::Wake`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,38 +19,38 @@ use super::table::{Layout, Stored, Table};
 use super::wake::Wake;
 use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
 
-/// Wait for a commit of another process after one was found; each further wait is twice as long.
+/// Wait for another process's commit after one was found; each further wait is twice as long.
 const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(1);
-/// Longest wait between two looks for commits of other processes.
+/// Longest wait between two checks for commits of other processes.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(10);
 const DOING: &str = "reading records";
 
-/// Where reading of a partition stands.
+/// The reading state of a partition.
 struct Cursor {
     source: TopicPartition,
     table: Table,
     select: String,
-    /// Offsets that have no records.
+    /// Offsets without records.
     given_up: GivenUp,
-    /// Whether the rows must be counted before the first is read: where offsets may be missing, only their number tells of a row
-    /// that is lost.
+    /// True if the rows must be counted before the first read. Only the count reveals a lost row if offsets may be
+    /// missing.
     is_to_be_counted: bool,
-    /// What is left of the block that was read last.
+    /// The unread rest of the last block; `None` if it was read to its end.
     rest: Option<Rest>,
     /// Offset to read next; `None` until the group's committed offset is looked up.
     position: Option<i64>,
-    /// The partition's end when last looked at.
+    /// The partition's end at the last check.
     next: i64,
     paused: bool,
 }
 
-/// The end of a block whose beginning was read.
+/// The unread end of a block.
 struct Rest {
     next_offset: i64,
     left: i64,
-    /// The block, or what of it was left when it was put here.
+    /// Bytes of the block, or of its rest at that time.
     bytes: Vec<u8>,
-    /// Bytes of it that were read since.
+    /// Bytes of it read since.
     used: usize,
 }
 
@@ -60,21 +59,21 @@ pub(super) struct SqliteConsumer {
     file: Arc<LogFile>,
     connection: Bounded,
     cursors: Vec<Cursor>,
-    /// The cursor whose turn it is.
+    /// Index of the cursor whose turn it is.
     turn: usize,
-    /// The file's version when the ends of partitions were last looked at.
+    /// The file's version at the last check of the partitions' ends.
     seen_version: Option<i64>,
-    /// Counts this process's commits to what is read here.
+    /// Counts this process's commits to the partitions read here.
     wake: Arc<Wake>,
-    /// Next wait for a commit of another process.
+    /// Next wait for another process's commit.
     interval: Duration,
     member: Option<Member>,
 }
 
-/// What a consumer of a group has and a reader has not.
+/// The part of a consumer that only members of a group have.
 struct Member {
     group: String,
-    /// Whether the partitions were announced.
+    /// True if the partitions were announced.
     assigned: bool,
     _membership: Membership,
 }
@@ -149,7 +148,7 @@ impl SqliteConsumer {
         })
     }
 
-    /// Announces the partitions of a member, once.
+    /// Announces a member's partitions, once.
     fn assign(&mut self) -> Result<Option<Fetched>, LogError> {
         let Some(member) = self.member.as_mut().filter(|member| !member.assigned) else { return Ok(None) };
         self.file.begin(&self.connection)?;
@@ -167,7 +166,7 @@ impl SqliteConsumer {
         Ok(Some(Fetched::Assigned(self.cursors.iter().map(|cursor| cursor.source.clone()).collect())))
     }
 
-    /// Records of the next partition that has some, without waiting.
+    /// Returns records of the next partition that has some, without waiting.
     fn fetch(&mut self, records_max: usize, bytes_max: usize) -> Result<Option<Fetched>, LogError> {
         self.file.begin(&self.connection)?;
         if let Some(fetched) = self.fetch_known(records_max, bytes_max)? {
@@ -179,7 +178,7 @@ impl SqliteConsumer {
         self.fetch_known(records_max, bytes_max)
     }
 
-    /// As [`Self::fetch`], up to the ends that are known.
+    /// Does the same, up to the known ends.
     fn fetch_known(&mut self, records_max: usize, bytes_max: usize) -> Result<Option<Fetched>, LogError> {
         let count = self.cursors.len();
         for _ in 0..count {
@@ -194,12 +193,12 @@ impl SqliteConsumer {
             match records.last() {
                 Some(record) => {
                     let next = record.offset + 1;
-                    // Nobody has to ask once more to hear that nothing follows.
+                    // Skips to the end, so that no further poll is needed to learn that nothing follows.
                     let is_last = cursor.given_up.covers(next, cursor.next);
                     cursor.position = Some(if is_last { cursor.next.max(next) } else { next });
                     return Ok(Some(Fetched::Records { source: cursor.source.clone(), records }));
                 }
-                // The rest up to the end was compacted away, or given up.
+                // The rest up to the end was compacted away or given up.
                 None if cursor.table.compacted || cursor.given_up.covers(position, cursor.next) => {
                     cursor.position = Some(cursor.next);
                 }
@@ -215,7 +214,7 @@ impl SqliteConsumer {
         Ok(None)
     }
 
-    /// Looks where the partitions end, unless nothing was committed since the last look.
+    /// Checks the ends of the partitions; returns false if nothing was committed since the last check.
     fn look(&mut self) -> Result<bool, LogError> {
         let failed = |error| self.file.failure(DOING, error);
         let version: i64 = self
@@ -226,7 +225,7 @@ impl SqliteConsumer {
         if self.seen_version == Some(version) {
             return Ok(false);
         }
-        // One look at the file for all.
+        // One read transaction covers all partitions.
         let looking = self.connection.unchecked_transaction().map_err(failed)?;
         for cursor in &mut self.cursors {
             let Table { topic_id, partition, .. } = cursor.table;
@@ -257,7 +256,7 @@ impl SqliteConsumer {
     }
 }
 
-/// How much a poll may give.
+/// Limits of a poll.
 #[derive(Clone, Copy)]
 struct PollLimits {
     records_max: usize,
@@ -270,7 +269,7 @@ struct Polled<'a> {
     source: &'a TopicPartition,
     given_up: &'a GivenUp,
     table: Table,
-    /// Where the selection began whose first row comes next: that may begin before.
+    /// Offset of the selection's first row, whose block may begin before the wanted record; `None` once a row came.
     begin: Option<i64>,
     /// Offset of the next record.
     expected: i64,
@@ -289,7 +288,7 @@ impl Polled<'_> {
         self.file.damaged(format!("{topic}/{partition} at offset {offset}: {found}"))
     }
 
-    /// Takes records of a row until it is full.
+    /// Takes records of a row until a limit is reached.
     fn take(&mut self, stored: &mut Stored<'_>) -> Result<(), LogError> {
         let begin = self.begin.take().unwrap_or(i64::MIN);
         while !self.is_full()
@@ -316,7 +315,7 @@ impl Polled<'_> {
     }
 }
 
-/// Records of one partition from `position` on.
+/// Reads records of one partition from `position` on.
 fn read(
     file: &LogFile,
     connection: &Connection,
@@ -365,13 +364,14 @@ fn read(
     Ok(records)
 }
 
-/// Makes sure that no row of a partition is lost.
+/// Checks that no row of a partition is lost.
 fn count(file: &LogFile, connection: &Connection, cursor: &Cursor) -> Result<(), LogError> {
     let failed = |error| file.failure(DOING, error);
     let counting = connection.unchecked_transaction().map_err(failed)?;
     let Table { topic_id, partition, .. } = cursor.table;
     let expected = ends::read(file, &counting, topic_id, partition)?.rows;
-    // SQLite counts all rows in one step, which nothing bounds where a tree leads to the same pages again and again.
+    // SQLite counts all rows in one step; in a damaged tree that leads to the same pages repeatedly, the step has no
+    // bound.
     let sql = format!("SELECT count(offset) FROM {}", cursor.table.name());
     let rows: i64 = counting.query_row(&sql, [], |row| row.get(0)).map_err(failed)?;
     if rows == expected {
@@ -386,15 +386,15 @@ impl Consumer for SqliteConsumer {
         if let Some(assigned) = self.assign()? {
             return Ok(assigned);
         }
-        // `None` for a timeout beyond what the clock can count: no deadline.
+        // No deadline (`None`) for a timeout beyond what the clock can count: no deadline.
         let deadline = Instant::now().checked_add(timeout);
         let mut timed_out = false;
         loop {
-            // Counted before looking, so that a commit in between ends the wait below at once.
+            // Counted before the check, so that a commit in between ends the wait below at once.
             let commits = self.wake.commits();
             if let Some(fetched) = self.fetch(records_max, bytes_max)? {
                 if timed_out {
-                    // Found without being woken: another process is at work.
+                    // Found without being woken, so another process is committing.
                     self.interval = LOOK_INTERVAL_MIN;
                 }
                 return Ok(fetched);
@@ -435,7 +435,7 @@ impl Consumer for SqliteConsumer {
     fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
         match self.cursor(partition)?.position {
             Some(position) => Ok(position),
-            // A member that was not polled yet begins where its group is.
+            // A member before its first poll starts at its group's committed offset.
             None => Ok(self.committed(partition)?.unwrap_or(0)),
         }
     }
@@ -455,9 +455,9 @@ mod tests {
     use super::*;
     use crate::{Durability, EventLog, NewRecord, Producer, SqliteLog, TopicSpec};
 
-    /// Nobody waits for so long.
+    /// Longer than any test waits.
     const LONG: Duration = Duration::from_secs(600);
-    /// More than it takes that a reader finds nothing and waits.
+    /// More commits than happen while a reader finds nothing and begins to wait.
     const COMMITS_MAX: usize = 100_000;
 
     fn commit(producer: &mut dyn Producer, topic: &str) {
@@ -484,7 +484,7 @@ mod tests {
             assert!(is_idle(reader.poll(LOOK_INTERVAL_MAX, 1, 1).unwrap()));
         }
 
-        // What this process commits is found by being woken for it, and by nothing else.
+        // A waiting reader finds this process's commits only by being woken.
         let mut here = log.producer("here").unwrap();
         commit(&mut *here, "other");
         assert_eq!(reader.wake.commits(), 0);
@@ -493,7 +493,7 @@ mod tests {
         assert!(!is_idle(reader.poll(LONG, 1, 1).unwrap()));
         assert_eq!(reader.interval, LOOK_INTERVAL_MAX);
 
-        // To this log the other one is another process.
+        // The second log stands for another process.
         let elsewhere = SqliteLog::open(&path, Durability::Process).unwrap();
         let mut there = elsewhere.producer("there").unwrap();
         let is_found = AtomicBool::new(false);
@@ -507,7 +507,7 @@ mod tests {
                     thread::yield_now();
                 }
             });
-            // Those that are there before it waits say nothing.
+            // Commits from before its wait prove nothing.
             while reader.interval != LOOK_INTERVAL_MIN {
                 assert!(!is_idle(reader.poll(LONG, 1_000, 1 << 20).unwrap()));
             }

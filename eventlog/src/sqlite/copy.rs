@@ -1,4 +1,4 @@
-//! Copies all of a log into a new file: whole as a backup, or around what is damaged.
+//! Copies a whole log into a new file: as a backup, or without its damaged parts.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -21,14 +21,14 @@ use super::table::Table;
 use crate::{LogError, RecordClock};
 
 const DOING: &str = "copying the log";
-/// Bytes of records gathered before they are written.
+/// Bytes of records buffered before they are written.
 const GATHERED_BYTES: usize = 4 << 20;
 
-/// What becomes of damage.
+/// Treatment of damage.
 pub(super) enum Damage<'a> {
-    /// It ends the copy.
+    /// Damage ends the copy.
     Refuse,
-    /// It is left out and noted. The head knows of what is lost behind the end.
+    /// Damage is left out and noted. `behind` are the losses at the end, known from the head.
     LeaveOut { losses: &'a mut Vec<Loss>, behind: &'a [Lost] },
 }
 
@@ -36,11 +36,11 @@ pub(super) enum Damage<'a> {
 pub(super) struct CopiedLog<'a> {
     pub(super) file: &'a LogFile,
     pub(super) connection: &'a Connection,
-    /// Transactions that the copy says it has.
+    /// Number of transactions that the copy claims.
     pub(super) transactions: i64,
 }
 
-/// Makes the copy, which must not exist yet, and has the disk write it.
+/// Creates the copy, which must not exist yet, and flushes it to the disk.
 pub(super) fn copy(
     source: &CopiedLog<'_>,
     to: &Path,
@@ -72,7 +72,7 @@ fn fill(
     let file = LogFile::new(to.to_path_buf(), source.file.url.clone(), Access::Read);
     let failed = |error| file.failure(DOING, error);
     let connection = Connection::open(to).map_err(failed)?;
-    // Nobody sees the file before it is whole.
+    // No reader sees the file before it is complete.
     connection
         .execute_batch(&format!(
             "PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN",
@@ -127,7 +127,7 @@ fn total(source: &CopiedLog<'_>, catalogue: &Catalogue) -> u64 {
     total
 }
 
-/// The topics that are whole.
+/// Returns the whole topics.
 fn topics(source: &CopiedLog<'_>, damage: &mut Damage<'_>) -> Result<Vec<TopicRow>, LogError> {
     let Damage::LeaveOut { losses, .. } = damage else {
         Catalogue::load(source.file, source.connection)?;
@@ -142,7 +142,7 @@ fn topics(source: &CopiedLog<'_>, damage: &mut Damage<'_>) -> Result<Vec<TopicRo
     Ok(whole)
 }
 
-/// Whose clock the times of a topic's records are of. What is damaged is not told.
+/// Returns whose clock a topic's record times are from; unknown if that row is damaged.
 fn clock(
     source: &CopiedLog<'_>,
     topic_id: i64,
@@ -157,36 +157,36 @@ fn clock(
     }
 }
 
-/// The log's own description, if it can be read. Opening a log without one is refused elsewhere.
+/// Returns the log's own counts; `None` if they are unreadable. Opening a log rejects it without them.
 fn counted(source: &CopiedLog<'_>) -> Option<Own> {
     Own::read(source.file, source.connection).ok()
 }
 
-/// Notes rows that are missing without a trace, or too many.
+/// Notes rows that are missing without a trace, or excess rows.
 fn miscounted(losses: &mut Vec<Loss>, found: usize, expected: i64, of: &str) {
     if i64::try_from(found) != Ok(expected) {
         losses.push(Loss::Unnamed { found: format!("there are {found} {of} in place of {expected}") });
     }
 }
 
-/// A partition on its way.
+/// A partition during its copy.
 struct Partition<'a> {
     source: &'a CopiedLog<'a>,
     from: Table,
     connection: &'a Connection,
     name: &'a str,
     to: Table,
-    /// Records that follow each other, not written yet, and the offset of the first.
+    /// Buffered consecutive records, and the offset of the first.
     blocks: Blocks,
     first: i64,
-    /// Offset behind them.
+    /// Offset behind the buffered records.
     next: i64,
     /// Rows written.
     rows: i64,
 }
 
 impl Partition<'_> {
-    /// Copies its records; gives where it ends.
+    /// Copies its records; returns its end.
     fn copy(&mut self, damage: &mut Damage<'_>, progress: &mut dyn FnMut(u64)) -> Result<End, LogError> {
         let CopiedLog { file, connection, .. } = *self.source;
         let Table { topic_id, partition, .. } = self.from;
@@ -229,7 +229,7 @@ impl Partition<'_> {
         if let Damage::LeaveOut { behind, .. } = damage {
             let behind = behind.iter().find(|lost| (lost.topic_id, lost.partition) == (topic_id, partition));
             if let Some(last) = behind.map(|lost| lost.next).filter(|last| *last > next) {
-                // New records get other offsets than those that some have read already.
+                // New records must not reuse offsets that readers have already seen.
                 self.lose(damage, next, last, "it was lost with the write-ahead log".to_owned())?;
                 next = last;
             }
@@ -237,7 +237,7 @@ impl Partition<'_> {
         Ok(End { next, rows: self.rows })
     }
 
-    /// What could be read; damage only where it is left out.
+    /// Returns the value read; `None` if it is damaged and left out.
     fn accept<T>(&self, damage: &mut Damage<'_>, read: Result<T, LogError>) -> Result<Option<T>, LogError> {
         match (read, damage) {
             (Ok(read), _) => Ok(Some(read)),
@@ -281,7 +281,7 @@ impl Partition<'_> {
     }
 }
 
-/// Copies committed offsets, none of them behind the end of its partition; gives how many.
+/// Copies committed offsets, limited to the ends of their partitions; returns their number.
 fn committed(
     source: &CopiedLog<'_>,
     file: &LogFile,
@@ -328,7 +328,7 @@ fn committed(
     Ok(rows)
 }
 
-/// Copies producers with their epochs, up to the first that is not behind the one before it.
+/// Copies producers with their epochs, up to the first one out of order.
 fn producers(
     source: &CopiedLog<'_>,
     connection: &Connection,

@@ -1,17 +1,17 @@
-//! Has the disk write the log's file, while nobody waits for it.
+//! Flushes the log's file to the disk while no commit waits for it.
 //!
-//! It goes through SQLite's own handle of the file: closing any other one would drop the locks of this process.
+//! It uses SQLite's own handle of the file: closing any other one would drop this process's locks.
 #![allow(unsafe_code)]
 
 use std::ptr;
 
 use rusqlite::{Connection, Error, ffi};
 
-/// Waits until the disk has what checkpoints have written to the file so far.
+/// Waits until the disk has all that checkpoints have written to the file so far.
 pub(super) fn sync(connection: &Connection) -> rusqlite::Result<()> {
     let mut file: *mut ffi::sqlite3_file = ptr::null_mut();
-    // SAFETY: the connection is open and used by this thread alone meanwhile; for this code SQLite writes a pointer to where the
-    // argument points, which stays good for as long as the connection is open.
+    // SAFETY: the connection is open and used by this thread alone meanwhile. For this code SQLite writes a pointer
+    // through the argument; that pointer stays valid while the connection is open.
     let found = unsafe {
         let pointer = ptr::from_mut(&mut file).cast();
         ffi::sqlite3_file_control(
@@ -22,7 +22,7 @@ pub(super) fn sync(connection: &Connection) -> rusqlite::Result<()> {
         )
     };
     checked(found)?;
-    // SAFETY: as above; a file that has methods is open, and its methods take it.
+    // SAFETY: as above; a file with methods is open, and is a valid argument of its methods.
     let synced = unsafe {
         let methods = file.as_ref().and_then(|file| file.pMethods.as_ref());
         methods.and_then(|methods| methods.xSync).map(|sync| sync(file, ffi::SQLITE_SYNC_NORMAL))

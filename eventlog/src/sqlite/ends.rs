@@ -1,8 +1,7 @@
-//! Where partitions end, and what the log says of itself: the rows of the table `partitions`.
+//! Ends of partitions and counts of the log as a whole: the rows of the table `partitions`.
 //!
-//! The log itself stands there like a topic with the number 0, so that a commit, which writes where partitions end anyway, counts
-//! itself in the same page. Beside the partitions of a topic stands whose clock the times of its records are of, where that is not who wrote
-//! them.
+//! The log itself has rows like a topic with the number 0. A commit writes ends of partitions anyway, so it counts
+//! itself in the same page. A topic's record clock, if it is not the writers', is stored beside the topic's partitions.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -11,43 +10,43 @@ use super::file::LogFile;
 use crate::{LogError, RecordClock};
 
 const DOING: &str = "reading where partitions end";
-/// In place of a topic's number: the log itself.
+/// Topic number of the log's own rows.
 const LOG: i64 = 0;
-/// In place of a partition of the log itself: transactions so far, and rows of `committed_offsets`.
+/// Partition number of the log's own row with the transactions so far and the rows of `committed_offsets`.
 const TRANSACTIONS: i32 = 0;
-/// In place of a partition of the log itself: whether somebody writes it, and rows of `topics`.
+/// Partition number of the log's own row with the mark of an open log and the rows of `topics`.
 const WRITING: i32 = 1;
 
-/// In place of a partition of a topic: whose clock the times of its records are of.
+/// Partition number of a topic's row with its record clock.
 const CLOCK: i32 = -1;
-/// In place of an offset: the log's clock that the records were copied from, and a clock that nobody told.
+/// Stored as an offset in that row: the records were copied from a log that stamps them, or their clock is unknown.
 const LOGS_CLOCK: i64 = 1;
 const UNTOLD_CLOCK: i64 = 2;
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct End {
-    /// Offset of the next record; of the log itself, the number of its transactions.
+    /// Offset of the next record; in the log's own row, the number of its transactions.
     pub(super) next: i64,
     /// Rows of the partition's table.
     pub(super) rows: i64,
 }
 
-/// What the log says of itself.
+/// Counts and state of the log as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Own {
-    /// Transactions since it was made.
+    /// Transactions since the log was created.
     pub(super) transactions: i64,
     /// Rows of `committed_offsets`.
     pub(super) committed_rows: i64,
     /// Rows of `topics`.
     pub(super) topic_rows: i64,
-    /// Whether some process writes it or has ended without a word: what is not in the file then is in the write-ahead log.
+    /// True if some process writes the log or was killed: the missing part of the file is then in the write-ahead log.
     pub(super) is_open: bool,
 }
 
 impl Own {
-    /// Reads it as of the transaction that the connection is in, or as of now where it is in none.
+    /// Reads the counts as of the connection's transaction, or as of now if there is none.
     pub(super) fn read(file: &LogFile, connection: &Connection) -> Result<Self, LogError> {
         let row = |partition| -> Result<End, LogError> {
             find(file, connection, LOG, partition)?
@@ -62,7 +61,7 @@ impl Own {
         })
     }
 
-    /// Stores it, where it differs from what was there.
+    /// Stores the rows that changed.
     pub(super) fn write(
         &self,
         file: &LogFile,
@@ -81,7 +80,7 @@ impl Own {
     }
 }
 
-/// Writes the rows by which a new log begins to count itself.
+/// Writes the first counts of a new log.
 pub(super) fn make(connection: &Connection) -> rusqlite::Result<()> {
     for partition in [TRANSACTIONS, WRITING] {
         let sum = checksum::of_end(LOG, partition, 0, 0);
@@ -91,7 +90,7 @@ pub(super) fn make(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Where a partition ends that exists.
+/// Returns the end of an existing partition.
 pub(super) fn read(
     file: &LogFile,
     connection: &Connection,
@@ -103,7 +102,7 @@ pub(super) fn read(
     })
 }
 
-/// Whose clock the times of a topic's records are of; `None` where that was not told.
+/// Returns whose clock a topic's record times are from; `None` if unknown.
 pub(super) fn clock(
     file: &LogFile,
     connection: &Connection,
@@ -117,7 +116,7 @@ pub(super) fn clock(
     }
 }
 
-/// Stores whose clock the times of a topic's records are of.
+/// Stores whose clock a topic's record times are from.
 pub(super) fn write_clock(
     file: &LogFile,
     connection: &Connection,
@@ -159,7 +158,7 @@ fn find(
     Ok(Some(end))
 }
 
-/// Stores where a partition ends.
+/// Stores the end of a partition.
 pub(super) fn write(
     file: &LogFile,
     connection: &Connection,

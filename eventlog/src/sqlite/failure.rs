@@ -1,4 +1,4 @@
-//! SQLite's errors in the words of a log's user.
+//! Explains SQLite's errors to users of a log.
 
 use std::fs::File;
 
@@ -12,7 +12,7 @@ use crate::LogError;
 pub(super) const DAMAGED_ACTION: &str = "restore the file from a copy together with its -wal and -head, or go on from what is \
      whole with `warptape log recover`";
 
-/// What to do where a file is no log. Who reads needs one that is there.
+/// Returns the remedy for a file that is no log. Reading needs an existing log.
 pub(super) fn no_log_action(access: Access) -> &'static str {
     match access {
         Access::Write(_) => "name a file that warptape made, or one that does not exist yet",
@@ -20,13 +20,13 @@ pub(super) fn no_log_action(access: Access) -> &'static str {
     }
 }
 
-/// The log error for an SQLite error met while `doing` something with the log at `url`.
+/// Returns the log error for an SQLite error met while `doing` something with the log at `url`.
 pub(super) fn explain(url: &str, access: Access, doing: &str, error: rusqlite::Error) -> LogError {
     let url = url.to_owned();
     let doing = doing.to_owned();
     let Some(code) = error.sqlite_error_code() else {
         return match error {
-            // The only conversions that are asked for are of this crate's own columns.
+            // Only columns of this crate's own tables are converted.
             rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
@@ -68,7 +68,7 @@ pub(super) fn explain(url: &str, access: Access, doing: &str, error: rusqlite::E
         ErrorCode::SystemIoFailure if let Some(cause) = limits(&error) => {
             LogError::Limit { url, doing, cause }
         }
-        // Only the progress handler of a log's connection ends what is explained here.
+        // Only the progress handler of a log's connection causes this error here.
         ErrorCode::OperationInterrupted => unreadable(
             format!(
                 "the log is damaged, or made to hold up who reads it: {doing} takes more steps than any log needs ({STEPS_MAX}, \
@@ -90,7 +90,7 @@ pub(super) fn explain(url: &str, access: Access, doing: &str, error: rusqlite::E
     }
 }
 
-/// The limit that keeps this process from opening any file, if one does.
+/// Names the limit that keeps this process from opening any file; `None` if files can be opened.
 fn no_descriptors() -> Option<String> {
     let error = File::open("/").err()?;
     let errno = Errno::from_io_error(&error)?;
@@ -101,7 +101,7 @@ fn no_descriptors() -> Option<String> {
     Some(format!("{error}; this process may open {limit} files (`ulimit -n`)"))
 }
 
-/// The limits of this process that may be what fails writing.
+/// Names the limits of this process that may be the cause of a failed write.
 fn limits(error: &rusqlite::Error) -> Option<String> {
     if let Some(cause) = no_descriptors() {
         return Some(cause);

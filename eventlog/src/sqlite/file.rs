@@ -1,10 +1,10 @@
-//! The log's file: where it is, how connections to it are opened, and who may write next.
+//! The log's file: its path, opening connections to it, and the order of writers.
 //!
-//! It must not know what the tables mean. It never opens the file but through SQLite: closing any other descriptor of
-//! it would drop the locks that SQLite's own connections in this process hold on it (POSIX advisory locks).
+//! It does not know the tables' meaning. It opens the file only through SQLite. Closing any other descriptor of the
+//! file would drop this process's SQLite locks on it (POSIX advisory locks).
 //!
-//! `opening`, `ends`, `catalogue` and `format` read the file, and the file has them check it whenever it is opened or written: these five know
-//! each other.
+//! `opening`, `ends`, `catalogue` and `format` read the file. The file has them check it whenever it is opened or
+//! written, so these five know each other.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,36 +21,36 @@ use super::wake::Wakes;
 use super::{failure, opening};
 use crate::LogError;
 
-/// Pause between two looks at a lock that another process holds. Writers hold it for milliseconds.
+/// Pause between two checks of a lock held by another process. Writers hold it for milliseconds.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// Tries to fold the write-ahead log beside readers, `LOCK_POLL_INTERVAL` apart.
+/// Largest number of attempts to fold the write-ahead log beside readers, `LOCK_POLL_INTERVAL` apart.
 const FOLD_TRIES_MAX: usize = 50;
-/// Statements kept prepared per connection: a few per partition that it touches.
+/// Prepared statements kept per connection: a few per partition that it touches.
 const STATEMENTS_CACHED_MAX: usize = 512;
 /// Page cache of a connection, KiB. Sequential reading and appending at right edges need little.
 const PAGE_CACHE_KIB: i64 = 1024;
 
-/// The file, and what all handles of one [`super::SqliteLog`] share.
+/// The file and the shared state of all handles of one [`super::SqliteLog`].
 pub(super) struct LogFile {
-    /// Canonical, so that it stays right when the working directory changes and its lock files have one name.
+    /// Canonical, so that it survives a change of the working directory, and its lock files have one name.
     pub(super) path: PathBuf,
-    /// How the user named it.
+    /// The log's name for users.
     pub(super) url: String,
     pub(super) access: Access,
-    /// Producers notify after each commit, polling consumers wait for it.
+    /// Producers notify it after each commit; polling consumers wait for it.
     pub(super) wakes: Arc<Wakes>,
     /// The write-ahead log and its index while connections have them open.
     pub(super) beside: Arc<Beside>,
-    /// Held by the writer of this process whose turn it is. SQLite's own lock is between processes, where waiting means
-    /// looking again and again. The head is open from the first write on.
+    /// Held by the writer of this process whose turn it is. SQLite's own lock works between processes, where waiting
+    /// means polling. The head is open from the first write on.
     turn: Mutex<Option<HeadFile>>,
 }
 
-/// A transaction that writes, and what it changes of what the log says of itself.
+/// A write transaction, with its change of the log's own counts.
 pub(super) struct Writing<'a> {
     pub(super) transaction: Transaction<'a>,
     pub(super) own: Own,
-    /// Where it leaves partitions, for the head.
+    /// Ends of the written partitions, for the head.
     pub(super) ends: Vec<HeadEnd>,
 }
 
@@ -60,12 +60,12 @@ impl LogFile {
         Self { path, url, access, wakes, beside, turn: Mutex::new(None) }
     }
 
-    /// A connection of its own for each consumer and producer.
+    /// Opens a connection for a consumer or producer.
     pub(super) fn connect(&self) -> Result<Bounded, LogError> {
         self.connect_waiting(LOCK_WAIT_MAX)
     }
 
-    /// A connection that waits for locks at most `lock_wait_max`.
+    /// Opens a connection that waits for locks at most `lock_wait_max`.
     pub(super) fn connect_waiting(&self, lock_wait_max: Duration) -> Result<Bounded, LogError> {
         self.check_before_connecting()?;
         self.connect_unchecked(lock_wait_max).map_err(|error| self.failure("opening the log", error))
@@ -86,11 +86,11 @@ impl LogFile {
         // Cells are checked as pages are read.
         connection.pragma_update(None, "cell_size_check", true)?;
         connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB)?;
-        // Memory-mapped pages would turn a truncation by someone else into a signal instead of an error.
+        // Memory-mapped pages would turn a truncation by another process into a signal instead of an error.
         connection.pragma_update_and_check(None, "mmap_size", 0, |_| Ok(()))?;
-        // The checkpointer does it, where it does not fail a commit.
+        // The checkpointer folds instead, where a failure does not fail a commit.
         connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
-        // A write-ahead log that became longer shrinks to this when it begins again.
+        // A longer write-ahead log shrinks to this size when it begins again.
         connection.pragma_update_and_check(None, "journal_size_limit", 2 * WAL_BYTES_DUE, |_| Ok(()))?;
         if let Access::Write(durability) = self.access {
             connection.pragma_update(None, "synchronous", durability.synchronous())?;
@@ -98,9 +98,9 @@ impl LogFile {
         Ok(connection)
     }
 
-    /// A connection without any settings but those that bound what a file can do.
+    /// Opens a connection with no settings but the limits on a hostile file.
     pub(super) fn connect_bare(&self) -> rusqlite::Result<Bounded> {
-        // Each connection belongs to one thread at a time, so SQLite's own mutexes are not needed.
+        // Each connection belongs to one thread at a time, so it does without SQLite's own mutexes.
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let files = Arc::clone(&self.beside);
         match self.access {
@@ -113,8 +113,8 @@ impl LogFile {
         }
     }
 
-    /// Runs `write` in a transaction that holds the write lock from the start. All or nothing; after an error the
-    /// connection is outside any transaction.
+    /// Runs `write` in a transaction that holds the write lock from the start. All of it commits or nothing; after an
+    /// error the connection is outside any transaction.
     pub(super) fn write<T>(
         &self,
         connection: &Bounded,
@@ -161,14 +161,15 @@ impl LogFile {
             }
             self.failure(doing, error)
         })?;
-        // What is committed stays so; a head that lags says less when something is lost.
+        // The commit stands; a head that lags tells less about a later loss.
         if let Err(error) = head.write(own.transactions, &ends) {
             tracing::warn!(log = self.url, %error, "the head of the log cannot be written");
         }
         Ok(result)
     }
 
-    /// Before the first write of this process: from here on the file alone is not the log, and says so.
+    /// Prepares the first write of this process: from now on the log may need its write-ahead log, and the file records
+    /// that.
     fn begin_writing(&self, connection: &Connection, doing: &str) -> Result<HeadFile, LogError> {
         let started = Instant::now();
         let head = loop {
@@ -214,7 +215,7 @@ impl LogFile {
         LogError::Busy { url: self.url.clone(), doing: doing.to_owned(), waited_ms }
     }
 
-    /// Has the file say that it is written. A reader that stays holds that up, and then a later checkpoint does it.
+    /// Folds the mark of an open log into the file. A lasting reader delays that to a later checkpoint.
     fn fold_all(&self, connection: &Connection) {
         for _ in 0..FOLD_TRIES_MAX {
             match self.fold(connection) {
@@ -226,23 +227,23 @@ impl LogFile {
         }
     }
 
-    /// Folds what no reader needs of the write-ahead log into the file; whether that is all.
+    /// Folds the part of the write-ahead log that no reader needs into the file; returns true if that is all of it.
     pub(super) fn fold(&self, connection: &Connection) -> rusqlite::Result<bool> {
         connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
             Ok(row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
         })
     }
 
-    /// Makes the file the whole log again, if nobody else writes it: it may be copied alone then.
+    /// Makes the file the whole log again if no other process writes it; then it may be copied alone.
     fn close(&self, head: &HeadFile) -> Result<(), LogError> {
         const DOING: &str = "closing the log";
         if !head.is_alone() || self.beside.is_cut() {
             return Ok(());
         }
-        // No connection has the files open that were noted.
+        // No connection has the noted files open.
         self.beside.forget();
         let connection = self.connect()?;
-        // Another log may be in its place by now.
+        // Another log may have taken its place by now.
         opening::compare_with(self, &connection, head)?;
         if Own::read(self, &connection)?.is_open {
             self.transact(&connection, head, DOING, |writing| {
@@ -255,13 +256,13 @@ impl LogFile {
             .map_err(|error| self.failure(DOING, error))
     }
 
-    /// The write turn of this process.
+    /// Takes the write turn of this process.
     pub(super) fn take_turn(&self) -> MutexGuard<'_, Option<HeadFile>> {
-        // A panic in another writer leaves nothing half-done here: the head is there as a whole or not at all.
+        // A panic in another writer leaves a consistent value: the head is either present or absent.
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `attempt` again while another process is setting the file up, which SQLite reports without waiting.
+    /// Repeats `attempt` while another process is setting the file up, which SQLite reports without waiting.
     pub(super) fn retry_while_busy<T>(
         &self,
         mut attempt: impl FnMut() -> rusqlite::Result<T>,
@@ -280,12 +281,12 @@ impl LogFile {
         }
     }
 
-    /// What an SQLite error means to the user of this log.
+    /// Converts an SQLite error for the user of this log.
     pub(super) fn failure(&self, doing: &str, error: rusqlite::Error) -> LogError {
         failure::explain(&self.url, self.access, doing, error)
     }
 
-    /// The log holds something that this crate never writes.
+    /// Returns the error for content that this crate never writes.
     pub(super) fn damaged(&self, found: String) -> LogError {
         LogError::Unreadable {
             url: self.url.clone(),
@@ -306,7 +307,7 @@ impl Drop for LogFile {
     }
 }
 
-/// `file:PATH?immutable=1` with everything escaped that a URI gives a meaning to.
+/// Returns `file:PATH?immutable=1` with all special characters of URIs escaped.
 fn frozen_uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {

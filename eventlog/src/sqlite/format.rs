@@ -1,13 +1,13 @@
-//! Checks that a file is a whole log of the current format, and begins new ones.
+//! Checks that a file is a whole log of the current format, and creates new ones.
 //!
-//! Layout of the format, one file in WAL mode; every row but those of producers carries a [`super::checksum`]:
+//! Layout of the format, one file in WAL mode; every row except those of producers carries a [`super::checksum`]:
 //!
 //! ```text
 //! topics(topic_id, name, partitions, compacted)         every topic
-//! partitions(topic_id, partition, next_offset, rows)    where each partition ends, and topic 0: what the log says of itself;
-//!                                                       partition -1: whose clock a topic's times are of, where not the writers'
+//! partitions(topic_id, partition, next_offset, rows)    ends of partitions; topic 0: counts of the log itself;
+//!                                                       partition -1: a topic's record clock, if not the writers'
 //! records_T_P(offset, count, block)                     one table per partition: appends touch one right edge
-//! records_T_P(offset, timestamp_ns, key, headers, value)  likewise, of a compacted topic
+//! records_T_P(offset, timestamp_ns, key, headers, value)  the same for a compacted topic
 //! committed_offsets(group_name, topic_id, partition, next_offset)
 //! given_up(topic_id, partition, first_offset, next_offset)  offsets whose records a recovery found damaged or lost
 //! producers(transactional_id, epoch)                    the newest epoch may write
@@ -28,16 +28,16 @@ use super::limits::{Access, PAGE_BYTES};
 use super::{ends, head, opening, schema};
 use crate::LogError;
 
-/// Marks a file as a log of ours: "WTLG".
+/// Marks a file as a Warptape log: "WTLG".
 pub(super) const APPLICATION_ID: i32 = 0x5754_4C47;
-/// The version of the format. Files of all others are refused.
+/// Version of the format. Files of other versions are rejected.
 const VERSION: i32 = 3;
 
 const DOING: &str = "opening the log";
-/// Bytes of a file that SQLite takes for an empty one.
+/// Size of a file that SQLite treats as empty although it is not, in bytes.
 const REMNANT_BYTES: u64 = 1;
 
-/// The canonical path of a log that exists, or of one to be made in a directory that exists.
+/// Returns the canonical path of an existing log, or of a new one in an existing directory.
 pub(super) fn locate(url: &str, path: &Path, must_exist: bool) -> Result<PathBuf, LogError> {
     let unreadable = |found: String, action: &str| LogError::Unreadable {
         url: url.to_owned(),
@@ -82,18 +82,18 @@ pub(super) fn locate(url: &str, path: &Path, must_exist: bool) -> Result<PathBuf
     }
 }
 
-/// Whether commits wait in a write-ahead log next to the file.
+/// Returns true if commits wait in a write-ahead log next to the file.
 pub(super) fn has_wal(path: &Path) -> bool {
     std::fs::metadata(wal_path(path)).is_ok_and(|metadata| metadata.len() > 0)
 }
 
-/// Where SQLite keeps the write-ahead log of a file.
+/// Returns the path of a file's write-ahead log.
 pub(super) fn wal_path(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
 
-/// A first connection, after making sure that the file is a complete log of this format, and that nothing of it is lost. A
-/// missing or empty file becomes a new log when it may be written.
+/// Opens a first connection, after checking that the file is a whole log of this format without losses. A missing or
+/// empty file becomes a new log if writing is allowed.
 pub(super) fn open(file: &LogFile) -> Result<Bounded, LogError> {
     refuse_neighbours(file)?;
     // SQLite would remove a write-ahead log without a file.
@@ -109,7 +109,8 @@ pub(super) fn open(file: &LogFile) -> Result<Bounded, LogError> {
     }
     let mut connection = file.connect()?;
     if let Err(error) = make_sure(file, &mut connection) {
-        // What is refused stays as it is: SQLite would fold what it can read of the write-ahead log, and remove the rest.
+        // A rejected log stays unchanged: SQLite would fold the readable part of the write-ahead log, and remove the
+        // rest.
         connection.leave_as_it_is();
         return Err(error);
     }
@@ -120,7 +121,7 @@ pub(super) fn open(file: &LogFile) -> Result<Bounded, LogError> {
     Ok(connection)
 }
 
-/// Refuses what lies beside the log if it is no file of a log, or would end this process.
+/// Rejects files beside the log that are no files of a log, or that would end this process.
 pub(super) fn refuse_neighbours(file: &LogFile) -> Result<(), LogError> {
     let odd = beside::odd(&file.path).map_err(|cause| LogError::Denied {
         url: file.url.clone(),
@@ -142,7 +143,7 @@ pub(super) fn refuse_neighbours(file: &LogFile) -> Result<(), LogError> {
     Ok(())
 }
 
-/// SQLite takes a file of one byte for an empty one, and would begin a new log in its place.
+/// Rejects a file of one byte, which SQLite would treat as empty and replace by a new log.
 pub(super) fn refuse_remnant(file: &LogFile) -> Result<(), LogError> {
     if std::fs::metadata(&file.path).is_ok_and(|metadata| metadata.len() == REMNANT_BYTES) {
         let found = "the log is truncated: one byte is left of it".to_owned();
@@ -156,7 +157,7 @@ fn make_sure(file: &LogFile, connection: &mut Bounded) -> Result<(), LogError> {
         if connection.is_readonly("main").map_err(|error| file.failure(DOING, error))? {
             return Err(LogError::ReadOnly { url: file.url.clone(), doing: DOING.to_owned() });
         }
-        // A log that is being made is blank, with a write-ahead log; a head comes later.
+        // A log under construction is blank, with a write-ahead log; a head comes later.
         let head = opening::read_head(file)?;
         let is_blank = is_blank(connection).map_err(|error| file.failure(DOING, error))?;
         if let (Found::Head(_), true) = (head, is_blank) {
@@ -169,7 +170,7 @@ fn make_sure(file: &LogFile, connection: &mut Bounded) -> Result<(), LogError> {
     opening::compare(file, connection)
 }
 
-/// Refuses a file that says it is no log of this format. No table of it was looked at.
+/// Rejects a file that is not marked as a log of this format. Reads none of its tables.
 pub(super) fn identify(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
     let (application_id, version) = identity(connection).map_err(|error| file.failure(DOING, error))?;
     if application_id != APPLICATION_ID {
@@ -193,7 +194,7 @@ pub(super) fn identify(file: &LogFile, connection: &Connection) -> Result<(), Lo
     })
 }
 
-/// Makes a database without any content a log; leaves every other one as it is, but for WAL mode in a log of ours.
+/// Turns an empty database into a log. Leaves any other one unchanged, except that a log gets WAL mode.
 fn begin(connection: &mut Bounded) -> rusqlite::Result<()> {
     if identity(connection)?.0 == 0 && is_blank(connection)? {
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
@@ -210,7 +211,7 @@ fn begin(connection: &mut Bounded) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Makes the tables of a new log.
+/// Creates the tables of a new log.
 pub(super) fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(schema::TABLES)?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -218,7 +219,7 @@ pub(super) fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
     ends::make(connection)
 }
 
-/// The application's id, and the version of the format.
+/// Returns the application's id and the version of the format.
 pub(super) fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
     Ok((
         connection.pragma_query_value(None, "application_id", |row| row.get(0))?,
@@ -230,7 +231,7 @@ fn is_blank(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
 }
 
-/// What is missing from the end of the file, if anything. `None` as well for what is not an SQLite file at all.
+/// Describes the part missing from the end of the file; `None` if the file is complete or no SQLite file.
 fn truncation(file: &LogFile) -> Option<String> {
     if !file.path.exists() {
         return None;
@@ -239,12 +240,12 @@ fn truncation(file: &LogFile) -> Option<String> {
     connection.leave_as_it_is();
     let (page_bytes, page_count) = match page_counts(&connection) {
         Ok(counts) => counts,
-        // SQLite refuses a file that lacks whole pages, without saying how many.
+        // SQLite rejects a file without its last pages, and does not tell how many are missing.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => header(&file.path)?,
         Err(_) => return None,
     };
-    // In this order a checkpoint by another process in between cannot make a complete file look short: pages arrive in
-    // the file before they leave the write-ahead log.
+    // The order matters: pages arrive in the file before they leave the write-ahead log. So another process's
+    // checkpoint in between cannot make a complete file look short.
     let wal_bytes = std::fs::metadata(wal_path(&file.path)).map_or(0, |metadata| metadata.len());
     let file_bytes = std::fs::metadata(&file.path).ok()?.len();
     let expected_bytes = u64::from(page_bytes) * u64::from(page_count);
@@ -256,7 +257,7 @@ fn truncation(file: &LogFile) -> Option<String> {
     })
 }
 
-/// Size and number of pages, as of the last commit.
+/// Returns size and number of pages, as of the last commit.
 fn page_counts(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
     Ok((
         connection.pragma_query_value(None, "page_size", |row| row.get(0))?,
@@ -264,7 +265,7 @@ fn page_counts(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
     ))
 }
 
-/// Size and number of pages as the header of a damaged file says.
+/// Returns size and number of pages from the header of a damaged file.
 fn header(path: &Path) -> Option<(u32, u32)> {
     let mut descriptor = File::open(path).ok()?;
     let mut header = [0; 32];

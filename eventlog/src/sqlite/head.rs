@@ -1,16 +1,17 @@
-//! The head of the log, in a file of its own beside the log: `PATH-head`.
+//! The head of the log, in a separate file beside the log: `PATH-head`.
 //!
-//! SQLite takes a write-ahead log that is missing, cut or damaged for a shorter one, in silence. So each commit notes here how many
-//! transactions the log has and where the partitions end that it wrote: behind the commit, so that the head may lag but is never
-//! ahead, whenever a process dies. Who opens the log compares. Integers are little endian, each part ends with XXH3 of it:
+//! SQLite silently treats a missing, cut or damaged write-ahead log as a shorter one. So each commit notes here the
+//! log's number of transactions and the ends of the partitions it wrote. The note follows the commit: after a crash the
+//! head may lag but is never ahead. Opening the log compares the two. Integers are little endian; each part ends with
+//! its XXH3:
 //!
 //! ```text
-//!   0  magic, transactions u64, checksum u64                        two slots, written in turn, of which the newer whole one counts
-//!  64  likewise
+//!   0  magic, transactions u64, checksum u64                        two slots, written in turn; the newer whole one counts
+//!  64  the other slot
 //! 128  topic number i64, partition i64, next offset i64, checksum   one per partition, in the order of the topics' numbers
 //! ```
 //!
-//! The file is locked as well, shared by those who write the log. Who finds itself alone when it ends closes the log.
+//! Writers of the log hold a shared lock on the file. A writer that ends as the last one closes the log.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -23,15 +24,15 @@ use super::limits::NOFOLLOW;
 
 const MAGIC: [u8; 8] = *b"WTLGHEAD";
 const SLOT_BYTES: usize = 24;
-/// Slots lie apart, so that none shares a sector's end with the other.
+/// Distance between the slots in bytes; it keeps them out of each other's sectors.
 const SLOT_STRIDE: usize = 64;
 const SLOTS: u64 = 2;
 const ENTRIES_AT: u64 = SLOT_STRIDE as u64 * SLOTS;
 const ENTRY_BYTES: usize = 32;
-/// Bytes that are read: more partitions than any log has.
+/// Largest number of bytes read: more partitions than any log has.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Where a partition ends, as the head has it.
+/// The end of a partition according to the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeadEnd {
     /// Its number among all partitions of the log.
@@ -45,34 +46,34 @@ pub(super) struct HeadEnd {
 #[derive(Debug, Default)]
 pub(super) struct Head {
     pub(super) transactions: i64,
-    /// Where partitions end; entries whose checksum does not fit are left out.
+    /// Ends of partitions; entries with a wrong checksum are left out.
     pub(super) ends: Vec<HeadEnd>,
 }
 
-/// Why there is no head to be read.
+/// Result of reading a head.
 #[derive(Debug)]
 pub(super) enum Found {
     Absent,
     /// This process may not read it.
     Forbidden,
-    /// Neither slot is whole.
+    /// Both slots are damaged.
     Damaged,
     Head(Head),
 }
 
-/// Where the head of a log is.
+/// Returns the path of a log's head.
 pub(super) fn head_path(log: &Path) -> PathBuf {
     beside(log, "-head")
 }
 
-/// Whether some process writes the log.
+/// Returns true if some process writes the log.
 pub(super) fn is_held(log: &Path) -> bool {
     let held =
         open_file(&head_path(log)).map(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)));
     held.unwrap_or(false)
 }
 
-/// Reads the head of a log. Who may not read it is told nothing by it.
+/// Reads the head of a log. Returns `Forbidden` if this process may not read it.
 pub(super) fn read(log: &Path) -> io::Result<Found> {
     match open_file(&head_path(log)) {
         Ok(file) => read_from(&file),
@@ -102,7 +103,7 @@ fn read_from(mut file: &File) -> io::Result<Found> {
     Ok(Found::Head(Head { transactions, ends: (0..).zip(entries).filter_map(entry).collect() }))
 }
 
-/// What stands before a part's checksum, if it fits.
+/// Returns the bytes before a part's checksum; `None` if the checksum is wrong.
 fn checked(part: &[u8]) -> Option<&[u8]> {
     let (bytes, sum) = part.split_last_chunk::<8>()?;
     (u64::from_le_bytes(*sum) == checksum::of_bytes(bytes)).then_some(bytes)
@@ -112,7 +113,7 @@ fn number(bytes: &[u8]) -> i64 {
     i64::from_le_bytes(bytes.try_into().expect("parts are cut to eight bytes"))
 }
 
-/// A part with its checksum.
+/// Returns a part with its checksum.
 fn sealed<const N: usize>(numbers: [[u8; 8]; N]) -> Vec<u8> {
     let mut bytes = numbers.concat();
     let sum = checksum::of_bytes(&bytes);
@@ -120,14 +121,14 @@ fn sealed<const N: usize>(numbers: [[u8; 8]; N]) -> Vec<u8> {
     bytes
 }
 
-/// The file, open for a process that writes the log.
+/// The head file, open in a process that writes the log.
 #[derive(Debug)]
 pub(super) struct HeadFile {
     file: File,
 }
 
 impl HeadFile {
-    /// Opens the file, or makes it, readable for whom the log is. `None` while the log is being closed by another process.
+    /// Opens or creates the file, readable for the readers of the log. `None` while another process closes the log.
     pub(super) fn open(log: &Path) -> io::Result<Option<Self>> {
         let path = head_path(log);
         let mode = std::fs::metadata(log)?.mode() & 0o666;
@@ -144,7 +145,7 @@ impl HeadFile {
         if let Some(kind) = kind_of(&metadata) {
             return Err(io::Error::other(format!("it is {kind}, not a file")));
         }
-        // The mask of this process does not count, nor what the log's permissions were before.
+        // The file follows the log's current permissions, not this process's umask or earlier permissions.
         if metadata.mode() & 0o666 != mode && metadata.uid() == rustix::process::geteuid().as_raw() {
             file.set_permissions(PermissionsExt::from_mode(mode))?;
         }
@@ -155,7 +156,7 @@ impl HeadFile {
         }
     }
 
-    /// Notes a transaction and where it left partitions. An older one leaves what a newer one noted.
+    /// Notes a transaction and the partition ends that it left. A note older than the file's is dropped.
     pub(super) fn write(&self, transactions: i64, ends: &[HeadEnd]) -> io::Result<()> {
         for end in ends {
             let numbers = [end.topic_id, end.partition.into(), end.next].map(i64::to_le_bytes);
@@ -165,7 +166,7 @@ impl HeadFile {
         self.file.write_all_at(&sealed([MAGIC, transactions.to_le_bytes()]), slot * SLOT_STRIDE as u64)
     }
 
-    /// Waits until the disk has it.
+    /// Waits until the file is on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
@@ -175,14 +176,14 @@ impl HeadFile {
         read_from(&self.file)
     }
 
-    /// Whether it has its name still.
+    /// Returns true if the file still has its name.
     pub(super) fn is_in_place(&self, log: &Path) -> bool {
         let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         let named = std::fs::symlink_metadata(head_path(log)).map(place);
         self.file.metadata().map(place).is_ok_and(|own| named.is_ok_and(|named| named == own))
     }
 
-    /// Whether no other process has it open, which is kept so until this is dropped.
+    /// Returns true if no other process has the file open; keeps others out until this value is dropped.
     pub(super) fn is_alone(&self) -> bool {
         self.file.try_lock().is_ok()
     }
@@ -243,7 +244,7 @@ mod tests {
             assert_eq!(std::fs::metadata(head_path(&log)).unwrap().mode() & 0o777, mode);
         }
         std::fs::set_permissions(head_path(&log), PermissionsExt::from_mode(0o000)).unwrap();
-        // The superuser may read everything.
+        // The superuser may read every file.
         if File::open(head_path(&log)).is_err() {
             assert!(matches!(read(&log).unwrap(), Found::Forbidden));
         }

@@ -1,9 +1,9 @@
 //! The bytes of a record's headers in their column.
 //!
-//! Layout, repeated per header: name length (u32, little endian), name (UTF-8), value length (u32), value. No headers
-//! is NULL, not an empty blob, so that rows without headers cost one byte.
+//! Layout, repeated per header: name length (u32, little endian), name (UTF-8), value length (u32), value. A record
+//! without headers has NULL, not an empty blob, so that rows without headers cost one byte.
 
-/// The column's bytes; `None` for no headers.
+/// Returns the column's bytes; `None` without headers.
 pub(super) fn encode(headers: &[(String, Vec<u8>)]) -> Option<Vec<u8>> {
     if headers.is_empty() {
         return None;
@@ -21,7 +21,7 @@ pub(super) fn encode(headers: &[(String, Vec<u8>)]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The headers in a column's bytes, or what is wrong with them.
+/// Returns the headers in a column's bytes, or their fault.
 pub(super) fn decode(mut bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, &'static str> {
     let mut headers = Vec::new();
     while !bytes.is_empty() {

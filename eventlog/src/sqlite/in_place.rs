@@ -1,7 +1,7 @@
-//! That the files of an open log are still those that have its names, whole: looked at before each operation.
+//! Checks before each operation that an open log's files still have their names and are whole.
 //!
-//! A harm that is found stays an error until every process that uses the log has ended. This crate saves what it can by then:
-//! it folds a write-ahead log without a name into the file while it is open, and does not fold a file that was cut.
+//! Harm remains an error until every process that uses the log has ended. Until then this crate saves what it can. It
+//! folds an open write-ahead log that lost its name into the file, and never folds a truncated one.
 
 use rusqlite::Connection;
 
@@ -14,19 +14,19 @@ use crate::LogError;
 
 const BECAME: &str = "was deleted, moved or replaced while it was open";
 const START_AGAIN: &str = "stop every process that uses the log, and start again";
-/// Bytes before the first page of a write-ahead log, and before each page, as SQLite's format has them.
+/// Sizes of a write-ahead log's header and of each page's header in SQLite's format, in bytes.
 const WAL_HEADER_BYTES: u64 = 32;
 const WAL_FRAME_BYTES: u64 = 24;
 
 impl LogFile {
-    /// Begins an operation: the log's files are in place, and it takes no more than its share.
+    /// Begins an operation: checks the log's files, and limits the operation's steps.
     pub(super) fn begin(&self, connection: &Bounded) -> Result<(), LogError> {
         self.check_in_place(connection)?;
         connection.allow(STEPS_MAX);
         Ok(())
     }
 
-    /// Begins an operation that reads all of the log.
+    /// Begins an operation that reads the whole log.
     pub(super) fn begin_reading_all(&self, connection: &Bounded) -> Result<(), LogError> {
         self.check_in_place(connection)?;
         let bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
@@ -34,7 +34,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// A connection would come to other files than those that are open, and would read an index that was cut.
+    /// Rejects a new connection if the files were replaced or the index was truncated: it would open other files than
+    /// the current ones.
     pub(super) fn check_before_connecting(&self) -> Result<(), LogError> {
         match self.beside.harm() {
             None | Some(Harm::WalShorter) => Ok(()),
@@ -42,7 +43,7 @@ impl LogFile {
         }
     }
 
-    /// SQLite would go on reading and writing files that are gone, where nobody else sees them.
+    /// Rejects missing files: SQLite would go on using them where nobody else sees them.
     fn check_in_place(&self, connection: &Bounded) -> Result<(), LogError> {
         let mut moved = 0;
         connection
@@ -61,13 +62,13 @@ impl LogFile {
                 self.beside.accept_wal();
                 Ok(())
             }
-            // It ends with the last process that has it open.
+            // The nameless file ends with the last process that has it open.
             Some(Harm::WalGone) => Err(self.harmed(Harm::WalGone, self.fold(connection).unwrap_or(false))),
             Some(harm) => Err(self.harmed(harm, false)),
         }
     }
 
-    /// True if the write-ahead log has all that its index knows of: it gets shorter when it begins again.
+    /// Returns true if the write-ahead log contains all that its index knows of: it gets shorter when it begins again.
     fn is_wal_whole(&self, connection: &Connection) -> bool {
         let query = || -> rusqlite::Result<u64> {
             let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
@@ -109,7 +110,7 @@ impl LogFile {
         LogError::Unreadable { url: self.url.clone(), found, action }
     }
 
-    /// The head of the log has no name any more, or its name is another file's.
+    /// Returns the error for a head that has lost its name, or whose name another file has.
     pub(super) fn head_gone(&self) -> LogError {
         LogError::Unreadable {
             url: self.url.clone(),

@@ -1,7 +1,8 @@
-//! One live member per consumer group and log: a lock of the operating system on a file next to the log.
+//! One live member per consumer group and log: an operating system lock on a file next to the log.
 //!
-//! The lock dies with its process, so that a crashed member never blocks the next one. The file stays behind; deleting
-//! it would let two members lock two files of one name. Nobody else may open it, because whoever can read a file can hold its lock.
+//! The lock dies with its process, so a crashed member never blocks the next one. The file stays behind; deleting it
+//! would let two members lock two files of one name. Nobody else may open it, because any reader of a file can hold its
+//! lock.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -16,7 +17,7 @@ use crate::LogError;
 /// Longest group name, bytes: its lock file's name must fit the 255 bytes of common file systems.
 pub const GROUP_NAME_BYTES_MAX: usize = 64;
 
-/// Looks at a lock that may be in the way of who joins, and how long one takes at most.
+/// Attempts to lock while another process may only be checking the lock, and the longest duration of one such check.
 const LOOKS_MAX: u32 = 3;
 const LOOK_TIME: Duration = Duration::from_millis(5);
 
@@ -41,7 +42,7 @@ fn lock_path(log: &Path, group: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Joins the group, or says who is in it.
+/// Joins the group; fails with the current member if there is one.
 pub(super) fn join(url: &str, log: &Path, group: &str) -> Result<Membership, LogError> {
     if group.is_empty() || group.len() > GROUP_NAME_BYTES_MAX {
         return Err(LogError::Argument {
@@ -84,7 +85,8 @@ pub(super) fn join(url: &str, log: &Path, group: &str) -> Result<Membership, Log
     Ok(Membership { _file: file })
 }
 
-/// Whether somebody is in a group, as far as this process may know: a lock file of another user counts as taken. Whoever joins while this is looked at tries again.
+/// Returns true if a group has a member, as far as this process may know: another user's lock file counts as taken. A
+/// member that joins during this check tries again.
 pub(super) fn is_joined(url: &str, log: &Path, group: &str) -> Result<bool, LogError> {
     let path = lock_path(log, group);
     let failed = |cause: std::io::Error| LogError::Storage {
@@ -105,7 +107,7 @@ pub(super) fn is_joined(url: &str, log: &Path, group: &str) -> Result<bool, LogE
     }
 }
 
-/// Locks the file of a group, again where somebody may only have looked at it.
+/// Locks the file of a group; tries again if another process may only be checking it.
 fn lock(file: &File) -> Result<(), TryLockError> {
     for _ in 0..LOOKS_MAX {
         match file.try_lock() {
@@ -116,7 +118,7 @@ fn lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Refuses a lock file of a stranger, and closes one that is open to others.
+/// Rejects another user's lock file, and restricts the permissions of an open one.
 fn keep_from_strangers(file: &File, log: &Path) -> std::io::Result<()> {
     let (metadata, own) = (file.metadata()?, rustix::process::geteuid().as_raw());
     let owner = metadata.uid();
@@ -132,7 +134,7 @@ fn keep_from_strangers(file: &File, log: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Who wrote the lock file. A holder may have locked it and not yet written, so anything may be in there.
+/// Names the writer of the lock file. A holder may have locked it but not written yet, so the content may be anything.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
     let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(32).read_to_string(&mut text));
@@ -178,7 +180,7 @@ mod tests {
         drop(other);
         let path = lock_path(&log, "engine");
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
-        // The superuser may look everywhere.
+        // The superuser may read every file.
         assert_eq!(is_joined("engine"), File::open(&path).is_err());
     }
 
@@ -193,7 +195,7 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
         drop(join("sqlite:log.db", &log, "engine").unwrap());
         assert_eq!(mode(&path), 0o600);
-        // A link to a file of ours, laid by somebody else, is not followed.
+        // A link that another user placed to one of our files is not followed.
         let target = directory.path().join("target");
         std::fs::write(&target, "precious").unwrap();
         std::os::unix::fs::symlink(&target, lock_path(&log, "linked")).unwrap();

@@ -62,10 +62,10 @@ use file::LogFile;
 use limits::Access;
 use producer::SqliteProducer;
 
-/// What a commit survives.
+/// Failures that a commit survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The death of every process, not the loss of power. The log stays consistent in both.
+    /// The death of every process, but not the loss of power. The log stays consistent in both.
     #[default]
     Process,
     /// The loss of power too: each commit waits for the disk.
@@ -85,24 +85,24 @@ impl Durability {
 #[derive(Clone)]
 pub struct SqliteLog {
     file: Arc<LogFile>,
-    /// For what is neither consuming nor producing.
+    /// For operations other than consuming and producing.
     connection: Arc<Mutex<Bounded>>,
-    /// `None` for a log that is only read.
+    /// `None` for a log opened for reading.
     checkpointer: Option<Arc<Checkpointer>>,
 }
 
 impl SqliteLog {
-    /// Opens a log for reading and writing; makes a new one if there is no file, in a directory that exists.
+    /// Opens a log for reading and writing; creates a missing file in an existing directory.
     pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Self, LogError> {
         Self::open_at(path.as_ref(), Access::Write(durability))
     }
 
-    /// Opens a log that exists, for reading only. Other processes may write it meanwhile; a file that nobody can write
-    /// (its directory is read-only and no write-ahead log lies next to it) is read as it is.
+    /// Opens an existing log for reading only. Other processes may write it meanwhile. If its directory is read-only
+    /// and no write-ahead log lies next to it, nobody can write the file, and it is read as it is.
     pub fn open_existing(path: impl AsRef<Path>) -> Result<Self, LogError> {
         let path = path.as_ref();
         match Self::open_at(path, Access::Read) {
-            // Reading takes an index file next to the log, which a read-only directory does not take.
+            // Reading needs an index file next to the log, which a read-only directory does not allow.
             Err(LogError::Denied { .. } | LogError::ReadOnly { .. })
                 if path.is_file() && !format::has_wal(path) =>
             {
@@ -129,7 +129,7 @@ impl SqliteLog {
         Ok(Self { file, connection, checkpointer })
     }
 
-    /// The connection, for an operation that begins.
+    /// Returns the connection for a new operation.
     fn connection(&self) -> Result<MutexGuard<'_, Bounded>, LogError> {
         // A panic elsewhere leaves the connection outside any transaction: dropping a transaction ends it.
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,13 +145,13 @@ impl SqliteLog {
         }
     }
 
-    /// Reads the whole file and says all that is damaged.
+    /// Reads the whole file and reports all damage.
     pub fn check_all(&self, progress: &mut dyn FnMut(LogProgress)) -> Result<Checked, LogError> {
         let connection = self.connect_to_read_all()?;
         check::check(&self.file, &connection, progress)
     }
 
-    /// Makes a whole copy, as of now, while others read and write. There must be no such file yet.
+    /// Creates a full copy of the current state, while others read and write. The file must not exist yet.
     pub fn backup(
         &self,
         to: impl AsRef<Path>,
@@ -165,7 +165,7 @@ impl SqliteLog {
         copy::copy(&source, to.as_ref(), copy::Damage::Refuse, progress)
     }
 
-    /// Goes on from what is whole of a log that is damaged or has lost something: that becomes the log, and what was found is kept
+    /// Recovers a log that is damaged or has lost records: its whole parts become the log, and the original is kept
     /// beside it. Nobody may write the log meanwhile.
     pub fn recover(
         path: impl AsRef<Path>,
@@ -232,7 +232,7 @@ impl EventLog for SqliteLog {
         catalogue::offsets(&self.file, &connection, &partition.topic, &table)
     }
 
-    /// Readers see whole transactions alone.
+    /// Readers see only whole transactions.
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
         Ok(self.offsets(partition)?.next)
     }

@@ -1,4 +1,4 @@
-//! Whether all is there that was committed: what the log says of itself, compared with its head.
+//! Checks that all commits are present: compares the log's own counts with its head.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,12 +12,12 @@ use super::format;
 use super::head::{self, Found, Head, HeadFile, head_path};
 use crate::LogError;
 
-/// Partitions that a message names.
+/// Largest number of partitions named in a message.
 const NAMED_MAX: usize = 8;
 
-/// Offsets of a partition that the head knows and the log does not.
+/// Offsets of a partition that the head knows but the log lacks.
 pub(super) struct Lost {
-    /// The topic's name, or its number where the name is lost too.
+    /// The topic's name, or its number if the name is lost too.
     pub(super) topic: String,
     pub(super) topic_id: i64,
     pub(super) partition: i32,
@@ -25,7 +25,7 @@ pub(super) struct Lost {
     pub(super) next: i64,
 }
 
-/// The head of the log's file.
+/// Reads the head of the log.
 pub(super) fn read_head(file: &LogFile) -> Result<Found, LogError> {
     head::read(&file.path).map_err(|cause| head_denied(file, &cause))
 }
@@ -38,10 +38,11 @@ fn head_denied(file: &LogFile, cause: &std::io::Error) -> LogError {
     }
 }
 
-/// Makes a file where there is none, for its owner alone; its write-ahead log gets the same permissions.
+/// Creates a missing file for its owner alone; its write-ahead log gets the same permissions.
 pub(super) fn make_file(file: &LogFile) -> Result<(), LogError> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.path) {
-        // Left open on purpose: closing it would drop the locks that other connections of this process have on the file by now.
+        // Left open on purpose: closing it would drop the locks that other connections of this process have on the file
+        // by now.
         Ok(descriptor) => std::mem::forget(descriptor),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => {
@@ -55,8 +56,8 @@ pub(super) fn make_file(file: &LogFile) -> Result<(), LogError> {
     Ok(())
 }
 
-/// No log begins where another one was. What lies beside the file is looked at first: a process that makes the log has made
-/// the file by then.
+/// Refuses to create a log at a path that held one before. The files beside it are checked first: a process that is
+/// just creating the log has created its file by then.
 pub(super) fn refuse_in_place_of_a_log(
     file: &LogFile,
     is_empty: impl FnOnce() -> Result<bool, LogError>,
@@ -82,13 +83,13 @@ pub(super) fn refuse_in_place_of_a_log(
     })
 }
 
-/// Refuses a log that lacks what was committed.
+/// Rejects a log that lacks committed transactions.
 pub(super) fn compare(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
     let (found, own) = look(&mut || read_head(file), &mut || Own::read(file, connection))?;
     judge(file, connection, &found, &own)
 }
 
-/// Refuses a log that lacks what a head knows of that may have lost its name.
+/// Rejects a log that lacks transactions known to this head, which may have lost its name.
 pub(super) fn compare_with(file: &LogFile, connection: &Connection, head: &HeadFile) -> Result<(), LogError> {
     let found = head.read().map_err(|cause| head_denied(file, &cause))?;
     judge(file, connection, &found, &Own::read(file, connection)?)
@@ -130,32 +131,32 @@ fn judge(file: &LogFile, connection: &Connection, found: &Found, own: &Own) -> R
             let how = "copy a log with all that lies beside it (its name with -wal and -head), or with `warptape log backup`";
             (found, action(how))
         }
-        // A reader that may not read the head is told nothing by it.
+        // An unreadable head tells a reader nothing.
         Found::Absent | Found::Forbidden | Found::Damaged | Found::Head(_) => return Ok(()),
     };
     Err(LogError::Unreadable { url: file.url.clone(), found, action })
 }
 
-/// The head, and what the log says of itself. In this order: the head of a log that others write is never ahead of what is read of
-/// the log after it.
+/// Reads the head, then the log's own counts. The order matters: the head of a log under writing is never ahead of
+/// counts read after it.
 fn look(
     head: &mut dyn FnMut() -> Result<Found, LogError>,
     own: &mut dyn FnMut() -> Result<Own, LogError>,
 ) -> Result<(Found, Own), LogError> {
     let (found, before) = (head()?, own()?);
     if before.is_open && matches!(found, Found::Absent | Found::Damaged) {
-        // Who begins to write makes the head first, and goes on writing meanwhile.
+        // A new writer creates the head first, and continues writing meanwhile.
         return Ok((head()?, own()?));
     }
     Ok((found, before))
 }
 
-/// Offsets that the head knows and the log does not, by partition.
+/// Returns the offsets that the head knows but the log lacks, by partition.
 pub(super) fn lost_ends(file: &LogFile, connection: &Connection, head: &Head) -> Vec<Lost> {
     let catalogue = Catalogue::load(file, connection).unwrap_or_default();
     let mut lost = Vec::new();
     for end in &head.ends {
-        // A partition that is not there has lost everything.
+        // A missing partition has lost everything.
         let first = ends::read(file, connection, end.topic_id, end.partition).map_or(0, |end| end.next);
         if first < end.next {
             let name = catalogue.topics().find(|topic| topic.topic_id == end.topic_id);
@@ -174,7 +175,7 @@ pub(super) fn lost_ends(file: &LogFile, connection: &Connection, head: &Head) ->
     lost
 }
 
-/// Names the first of the partitions that lost something, for a message.
+/// Names the first partitions with losses, for a message.
 fn describe(lost: &[Lost]) -> String {
     if lost.is_empty() {
         return String::new();
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_writer_that_begins_meanwhile_is_not_behind_its_head() {
-        // Between any two looks the writer makes its head, says that the log is open, or commits.
+        // Between any two reads the writer creates its head, marks the log as open, or commits.
         let mut transactions = 0;
         let mut heads = [Found::Absent, Found::Head(Head { transactions: 3, ends: Vec::new() })].into_iter();
         let mut own = || {

@@ -1,7 +1,7 @@
-//! A new log's file that holds records of another log at the offsets that they had there.
+//! A new log file with records of another log at their original offsets.
 //!
-//! It is written beside its place and gets its name once it is whole and on the disk: whatever interrupts that leaves no file that looks
-//! like a log. It must not know where the records come from, nor what they mean.
+//! It is written under a temporary name, and renamed once it is complete and on the disk. So no interruption leaves a
+//! file that looks like a log. It knows neither the records' origin nor their meaning.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -24,12 +24,12 @@ use crate::topic::check_spec;
 use crate::{LogError, Record, RecordClock, TopicPartition, TopicSpec};
 
 const DOING: &str = "writing a copy of records";
-/// How the file is called until it is whole, behind its name.
+/// Suffix of the file's name until it is complete.
 const UNFINISHED: &str = "-unfinished";
 
-/// A file on its way to be a log. Dropped before [`PortableFile::finish`] it is removed.
+/// A log file under construction. It is removed if dropped before [`PortableFile::finish`].
 pub struct PortableFile {
-    /// The file under the name that it has until it is whole.
+    /// The file under its temporary name.
     file: LogFile,
     connection: Connection,
     /// Held so that no other process writes it.
@@ -38,12 +38,12 @@ pub struct PortableFile {
     before: Own,
     own: Own,
     topics: BTreeMap<String, (i64, TopicSpec)>,
-    /// Where each partition ends so far.
+    /// Current end of each partition.
     ends: BTreeMap<TopicPartition, End>,
 }
 
 impl PortableFile {
-    /// Begins a file that will be at `path`, where there must be none, or an empty one.
+    /// Begins a file that will get the name `path`, where no file may exist but an empty one.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, LogError> {
         let url = format!("sqlite:{}", path.as_ref().display());
         let to = format::locate(&url, path.as_ref(), false)?;
@@ -53,7 +53,7 @@ impl PortableFile {
         let file = LogFile::new(unfinished, url, Access::Read);
         let failed = |error| file.failure(DOING, error);
         let connection = Connection::open(&file.path).map_err(failed)?;
-        // Nobody sees the file before it is whole.
+        // No reader sees the file before it is complete.
         connection
             .execute_batch(&format!(
                 "PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN",
@@ -67,7 +67,7 @@ impl PortableFile {
         Ok(Self { file, connection, lock: Some(lock), to, before, own, topics, ends })
     }
 
-    /// Adds a topic that is not there yet. Of its rules the file keeps the number of partitions, and whether it is compacted.
+    /// Adds a new topic. The file keeps two of its rules: the number of partitions, and whether it is compacted.
     pub fn add_topic(&mut self, spec: &TopicSpec) -> Result<(), LogError> {
         check_spec(&self.file.url, spec)?;
         self.own.topic_rows += 1;
@@ -83,24 +83,24 @@ impl PortableFile {
         Ok(())
     }
 
-    /// Says, once for a topic, whose clock the times of its records are of; `None` where that is not known. Without a word it is that of who
-    /// wrote them.
+    /// Records whose clock a topic's record times are from, once per topic; `None` if unknown. Without a call it is the
+    /// writers' clock.
     pub fn tell_record_clock(&mut self, topic: &str, clock: Option<RecordClock>) -> Result<(), LogError> {
         let (Table { topic_id, .. }, _) =
             self.place(&TopicPartition { topic: topic.to_owned(), partition: 0 })?;
         ends::write_clock(&self.file, &self.connection, topic_id, clock)
     }
 
-    /// Adds records of a partition, by ascending offset. Offsets that are left out have no records in the file, and never will. The
-    /// partition begins at offset 0 unless [`PortableFile::remove_before`] was called.
+    /// Appends records of a partition, by ascending offset. Offsets that are left out never get records in the file.
+    /// The partition begins at offset 0 unless [`PortableFile::remove_before`] was called.
     ///
     /// # Errors
-    /// If there is no such partition, an offset is below one that was written, or the disk does not take the records.
+    /// If the partition does not exist, an offset is below one already written, or the disk does not take the records.
     pub fn append(&mut self, to: &TopicPartition, records: &[Record]) -> Result<(), LogError> {
         let (table, mut end) = self.place(to)?;
         for run in records.chunk_by(|before, after| before.offset + 1 == after.offset) {
             let first = run[0].offset;
-            // Where records are compacted, any may be missing before others.
+            // In a compacted topic, any records may be missing before others.
             if first < end.next || !table.compacted {
                 self.leave_out(&table, to, end.next, first)?;
             }
@@ -124,7 +124,7 @@ impl PortableFile {
         Ok(())
     }
 
-    /// The records of a partition before this offset were removed, or are left out: the partition begins here. It has none yet.
+    /// Makes the partition begin at this offset: earlier records were removed or are left out. It has no records yet.
     pub fn remove_before(&mut self, to: &TopicPartition, first: i64) -> Result<(), LogError> {
         let (table, end) = self.place(to)?;
         if first > end.next && !table.compacted {
@@ -135,7 +135,7 @@ impl PortableFile {
         Ok(())
     }
 
-    /// A partition has no further records before this offset.
+    /// Marks all offsets of a partition before this one as empty.
     pub fn skip_to(&mut self, to: &TopicPartition, next: i64) -> Result<(), LogError> {
         let (table, end) = self.place(to)?;
         self.leave_out(&table, to, end.next, next)?;
@@ -153,7 +153,7 @@ impl PortableFile {
         Ok(())
     }
 
-    /// Makes the file whole, has the disk write it, and gives it its name.
+    /// Completes the file, flushes it to the disk, and renames it.
     pub fn finish(mut self) -> Result<(), LogError> {
         for (place, end) in &self.ends {
             let (topic_id, _) = self.topics[&place.topic];
@@ -182,7 +182,7 @@ impl PortableFile {
         File::open(folder)?.sync_all()
     }
 
-    /// The table of a partition, and where it ends so far.
+    /// Returns the table of a partition, and the partition's current end.
     fn place(&self, of: &TopicPartition) -> Result<(Table, End), LogError> {
         let TopicPartition { topic, partition } = of;
         let found = self.topics.get(topic).zip(self.ends.get(of));
@@ -194,7 +194,7 @@ impl PortableFile {
         Ok((table(*topic_id, *partition, spec), *end))
     }
 
-    /// These offsets have no records.
+    /// Marks these offsets as empty.
     fn leave_out(
         &self,
         table: &Table,
@@ -213,7 +213,7 @@ impl PortableFile {
         if next == first {
             return Ok(());
         }
-        // Nothing was removed where the first records have none before them: aborted transactions take offsets as well.
+        // If the first records have no predecessors, none were removed: aborted transactions take offsets as well.
         let first = if first == 0 { GivenUp::FROM_THE_BEGINNING } else { first };
         catalogue::give_up(&self.connection, table.topic_id, table.partition, first, next)
             .map_err(|error| self.file.failure(DOING, error))
@@ -227,7 +227,7 @@ impl PortableFile {
 impl Drop for PortableFile {
     fn drop(&mut self) {
         if self.lock.is_some() {
-            // What is left if this fails is refused as a log, and written over by the next one.
+            // A leftover is rejected as a log, and overwritten by the next attempt.
             let _ = fs::remove_file(&self.file.path);
         }
     }
@@ -241,7 +241,7 @@ fn storage(url: &str, cause: &io::Error) -> LogError {
     LogError::Storage { url: url.to_owned(), doing: DOING.to_owned(), cause: cause.to_string() }
 }
 
-/// Refuses a place that has something already: a file, or what lies beside a log of this name.
+/// Rejects a destination that is taken: by a file, or by files beside a log of this name.
 fn refuse_taken(url: &str, to: &Path) -> Result<(), LogError> {
     let taken = [to.to_path_buf(), format::wal_path(to), head::head_path(to)];
     match taken.iter().find(|path| fs::symlink_metadata(path).is_ok_and(|found| found.len() > 0)) {
@@ -267,7 +267,7 @@ fn lock(url: &str, unfinished: &Path) -> Result<File, LogError> {
     let file = open.map_err(failed)?;
     let is_held = match file.try_lock() {
         Ok(()) => {
-            // Whoever held it may have given it its name in between.
+            // Its holder may have renamed it in between.
             let (own, named) = (file.metadata().map_err(failed)?, fs::metadata(unfinished));
             named.is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino()))
         }

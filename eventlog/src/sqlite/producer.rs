@@ -1,7 +1,7 @@
 //! Buffers a transaction in memory and writes it in one short SQLite transaction at commit.
 //!
-//! Nothing of an open transaction is in the file, so an abort costs nothing, a crash leaves nothing behind, and the
-//! write lock is held for the writing alone.
+//! The file contains nothing of an open transaction. So an abort costs nothing, a crash leaves nothing behind, and the
+//! write lock is held only while writing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use super::table::{Appended, Table};
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
 const _: () = assert!(RECORD_BYTES_MAX + RECORD_OVERHEAD_BYTES <= TRANSACTION_BYTES_MAX);
-/// What a record counts for beside its own bytes.
+/// Bytes counted for a record besides its own.
 const RECORD_OVERHEAD_BYTES: usize = 64;
-/// Page cache of a producer's connection, KiB, as large as transactions of a busy engine are: pages of a transaction that find no
-/// room are written to the write-ahead log early, and read and summed again before it commits.
+/// Page cache of a producer's connection in KiB, as large as a busy engine's transactions. Pages beyond it go to the
+/// write-ahead log early, and are read and checksummed again before the commit.
 const PAGE_CACHE_KIB: i64 = 16 * 1024;
 const DOING: &str = "committing a transaction";
 
@@ -46,7 +46,7 @@ struct Open {
 }
 
 impl Open {
-    /// Numbers of the topics that records go to, ascending.
+    /// Returns the numbers of the topics with records, ascending.
     fn topics(&self) -> Vec<i64> {
         let of = |partitions: &BTreeMap<i32, Appends>| Some(partitions.values().next()?.table.topic_id);
         let mut topics: Vec<i64> = self.appends.values().filter_map(of).collect();
@@ -111,7 +111,7 @@ impl SqliteProducer {
         })
     }
 
-    /// A topic that has the partition. Topics may be newer than the catalogue.
+    /// Returns a topic that has the partition. Topics may be newer than the catalogue.
     fn find(&mut self, topic: &str, partition: i32) -> Result<&Topic, LogError> {
         if let Err(LogError::UnknownTopic { .. }) = self.catalogue.topic(&self.file, topic) {
             self.file.begin(&self.connection)?;
@@ -186,7 +186,7 @@ impl Producer for SqliteProducer {
         Ok(())
     }
 
-    /// A commit of this log does not ask who is a member.
+    /// Commits of this log never check membership.
     fn send_position(&mut self, group: &str, partition: &TopicPartition, next: i64) -> Result<(), LogError> {
         self.send_offsets(group, &[(partition.clone(), next)])
     }
@@ -227,7 +227,7 @@ fn record_bytes(record: &NewRecord<'_>) -> usize {
     record.key.as_ref().map_or(0, |key| key.len()) + headers + record.value.len()
 }
 
-/// The newest producer of a transactional id is the one that may write.
+/// Checks that this producer is the newest one of its transactional id; only that one may write.
 fn check_epoch(
     file: &LogFile,
     transaction: &Transaction<'_>,
@@ -244,7 +244,7 @@ fn check_epoch(
     Err(LogError::Fenced { url: file.url.clone(), transactional_id: transactional_id.to_owned() })
 }
 
-/// Writes the records of a partition; gives where they end.
+/// Writes the records of a partition; returns its end.
 fn append(file: &LogFile, transaction: &Transaction<'_>, appends: &Appends) -> Result<HeadEnd, LogError> {
     let &Appends { table, index, ref blocks } = appends;
     let Table { topic_id, partition, .. } = table;

@@ -1,4 +1,4 @@
-//! Goes on from what is whole of a damaged log: copies it into a new file, notes what it gives up, and puts that in its place.
+//! Recovers a damaged log: copies its whole parts into a new file, notes the losses, and replaces the log by the copy.
 
 use std::fmt;
 use std::fs;
@@ -18,15 +18,15 @@ use super::{Durability, format, opening, schema};
 use crate::LogError;
 
 const DOING: &str = "recovering the log";
-/// The ending of the copy until it takes the place of the log.
+/// Suffix of the copy until it replaces the log.
 const COPIED: &str = "-recovering";
 
-/// Something that a recovery gave up. It displays as a sentence.
+/// A loss accepted by a recovery. It displays as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The last transactions, this many.
+    /// Number of the last transactions, which are lost.
     Transactions(i64),
-    /// Records of a partition; their offsets stay without any.
+    /// Records of a partition; their offsets stay empty.
     Records {
         /// The topic.
         topic: String,
@@ -34,37 +34,37 @@ pub enum Loss {
         partition: i32,
         /// The first offset.
         first: i64,
-        /// The offset behind the last.
+        /// The offset behind the last one.
         next: i64,
-        /// What was found in their place.
+        /// The finding in their place.
         found: String,
     },
     /// A topic with all of its partitions.
     Topic {
-        /// Its number, which its tables have in their names.
+        /// Its number, which is part of its tables' names.
         topic_id: i64,
-        /// Its name as it is found; it may be damaged.
+        /// Its name as found; it may be damaged.
         name: String,
     },
-    /// What a group had committed.
+    /// A committed offset of a group.
     Committed {
         /// The group.
         group: String,
         /// The partition, as `TOPIC/PARTITION`.
         place: String,
-        /// The offset as it was found.
+        /// The offset as found.
         next: i64,
-        /// The offset it has now; without one the group reads from the beginning.
+        /// Its offset after the recovery; `None` if the group reads from the beginning.
         set_to: Option<i64>,
     },
-    /// Something that no log has.
+    /// An item that no log contains.
     Foreign {
         /// Its kind and its name.
         what: String,
     },
-    /// Something of which no more is known.
+    /// A loss without further details.
     Unnamed {
-        /// What was found in its place.
+        /// The finding in its place.
         found: String,
     },
 }
@@ -93,12 +93,12 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What a recovery did.
+/// Result of a recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// What was given up; nothing where the log was whole.
+    /// The losses; empty if the log was whole.
     pub losses: Vec<Loss>,
-    /// Where the log lies now as it was found, with its write-ahead log; `None` where it was whole and was left as it is.
+    /// Path of the damaged log, kept with its write-ahead log; `None` if the log was whole and left unchanged.
     pub kept: Option<PathBuf>,
 }
 
@@ -108,7 +108,7 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
     let file = LogFile::new(path.clone(), url.clone(), Access::Write(Durability::Process));
     format::refuse_neighbours(&file)?;
     format::refuse_remnant(&file)?;
-    // Kept to the end, so that nobody begins to write meanwhile.
+    // Kept to the end, so that no other process begins to write meanwhile.
     let head_file = HeadFile::open(&path).map_err(|cause| storage(&url, cause))?;
     if !head_file.as_ref().is_some_and(HeadFile::is_alone) {
         return Err(LogError::Storage {
@@ -121,7 +121,7 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
     let is_refused = super::SqliteLog::open_existing(&path).is_err();
     let connection = file.connect()?;
     connection.leave_as_it_is();
-    // Without it SQLite reads nothing of a file that is cut. Nothing is written to this one.
+    // Without it SQLite reads nothing of a truncated file. Nothing is written to this file.
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)
         .and_then(|_| connection.pragma_update(None, "writable_schema", true))
@@ -137,14 +137,14 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
         Found::Absent | Found::Forbidden | Found::Damaged => Head::default(),
     };
     let copied = beside(&path, COPIED);
-    // What a recovery that was killed left.
+    // Removes the copy of an earlier recovery that was killed.
     remove(&copied).map_err(|cause| storage(&url, cause))?;
     {
         let reading = connection.unchecked_transaction().map_err(|error| file.failure(DOING, error))?;
-        // Where the log cannot say, its head can.
+        // The head has the number if the log has lost it.
         let own = Own::read(&file, &reading).ok();
         let found = own.map_or(head.transactions, |own| own.transactions);
-        // A head that is not ahead knows of nothing more, whatever else it says.
+        // A head that is not ahead knows of no lost records, whatever else it contains.
         let behind = match own {
             Some(own) if head.transactions <= own.transactions => Vec::new(),
             _ => opening::lost_ends(&file, &reading, &head),
@@ -176,13 +176,13 @@ fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Paths under which a damaged log may be kept, the first choice first.
+/// Yields the paths under which a damaged log may be kept, the first choice first.
 fn kept_paths(path: &Path) -> impl Iterator<Item = PathBuf> {
     (1..).map(|number| beside(path, &format!("-damaged-{number}")))
 }
 
-/// Undoes what a recovery did that was killed in [`replace`] before it moved the log: its copy is there still, and the write-ahead
-/// log, moved when the copy was whole, is where it would have been kept.
+/// Undoes a recovery that was killed in [`replace`] before it moved the log. Its copy still exists then, and the
+/// write-ahead log lies where it was kept, moved after the copy was complete.
 fn put_back(path: &Path) -> std::io::Result<()> {
     if format::has_wal(path) {
         return Ok(());
@@ -203,8 +203,8 @@ fn put_back(path: &Path) -> std::io::Result<()> {
     fs::rename(wal, format::wal_path(path))
 }
 
-/// Puts the copy in the place of the log, which is kept. The write-ahead log goes first: it must not meet the copy. A log without
-/// it is refused as long as its head is there.
+/// Replaces the log by the copy, and keeps the log. The write-ahead log moves first, so that it never meets the copy. A
+/// log without it is rejected as long as its head exists.
 fn replace(path: &Path, copied: &Path) -> std::io::Result<PathBuf> {
     let kept = kept_paths(path)
         .find(|kept| !kept.exists() && !format::wal_path(kept).exists())

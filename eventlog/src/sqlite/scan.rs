@@ -1,4 +1,4 @@
-//! Reads all of a partition, around what is damaged.
+//! Reads all of a partition, around its damaged parts.
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ffi};
 
@@ -12,22 +12,22 @@ const DOING: &str = "reading all of the log";
 
 /// The next part of a partition, in the order of its offsets.
 pub(super) enum Part<'a> {
-    /// Whole records, which follow each other.
+    /// Whole, consecutive records.
     Records(Stored<'a>),
-    /// These offsets have no records that could be read, and should have.
+    /// Offsets whose records exist but could not be read.
     Damage {
-        /// First of them.
+        /// The first offset.
         first: i64,
-        /// The one behind the last.
+        /// The offset behind the last one.
         next: i64,
-        /// What was found in their place.
+        /// The finding in their place.
         found: String,
     },
 }
 
-/// Gives everything of a partition by ascending offset; gives the offset behind the last record.
+/// Passes everything in a partition to `visit` by ascending offset; returns the offset behind the last record.
 ///
-/// `end` is where the partition ends, if that is known: what is missing before it is damage.
+/// `end` is the partition's end, if known: missing records before it are damage.
 pub(super) fn scan(
     file: &LogFile,
     connection: &Connection,
@@ -37,7 +37,7 @@ pub(super) fn scan(
     visit: &mut dyn FnMut(Part<'_>) -> Result<(), LogError>,
 ) -> Result<i64, LogError> {
     let failed = |error| file.failure(DOING, error);
-    // Where the next record belongs, what was found there instead, and where the present pass began.
+    // Offset of the next expected record, the finding in its place, and the start of the current pass.
     let (mut expected, mut found, mut from) = (0, None, 0);
     let gap = |expected: i64, next: i64, found: Option<String>, visit: &mut dyn FnMut(Part<'_>) -> _| {
         let may_be = table.compacted || given_up.covers(expected, next);
@@ -94,7 +94,7 @@ pub(super) fn scan(
     Ok(expected.max(end))
 }
 
-/// Offset behind the last of these records, all of which must be whole.
+/// Returns the offset behind the last of these records, all of which must be whole.
 fn last_of(stored: Stored<'_>) -> Result<i64, String> {
     let mut next = 0;
     for record in stored {
@@ -105,14 +105,14 @@ fn last_of(stored: Stored<'_>) -> Result<i64, String> {
     Ok(next)
 }
 
-/// Whether an error is of the file's content.
+/// Returns true if an error is caused by the file's content.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     let short_read =
         error.sqlite_error().map(|error| error.extended_code) == Some(ffi::SQLITE_IOERR_SHORT_READ);
     short_read || error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
 }
 
-/// The first row behind an offset that can be found again, where the tree is damaged.
+/// Returns the first readable row behind an offset in a damaged tree.
 fn hop(connection: &Connection, table: &Table, behind: i64, end: i64) -> Option<i64> {
     let sql = format!("SELECT offset FROM {} WHERE offset <= ?1 ORDER BY offset DESC LIMIT 1", table.name());
     let look = |offset: i64| -> Option<i64> {

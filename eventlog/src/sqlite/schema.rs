@@ -1,7 +1,8 @@
-//! The tables that a log has, word for word, and that its file has nothing else.
+//! The exact tables of a log, and the check that its file contains nothing else.
 //!
-//! A log from elsewhere is data. SQLite would run what a schema holds besides tables: views, triggers, expressions of defaults, checks,
-//! indices and generated columns. So no statement touches a table before the whole schema was compared with what this crate writes.
+//! A log from elsewhere is untrusted data. SQLite would execute parts of a schema besides tables: views, triggers,
+//! expressions of defaults, checks, indices and generated columns. So the whole schema is compared with this crate's
+//! own before any statement touches a table.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::LogError;
 use crate::topic::PARTITIONS_MAX;
 
 const DOING: &str = "reading what the file has beside tables";
-/// Things that a message names, and characters of each name.
+/// Largest number of items named in a message, and of characters of each name.
 const NAMED_MAX: usize = 8;
 const NAME_CHARS_MAX: usize = 64;
 
@@ -41,15 +42,15 @@ pub(super) const TABLES: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
-/// Something that no log has.
+/// An item that no log contains.
 pub(super) struct Foreign {
-    /// Its kind and its name.
+    /// Its kind and name.
     pub(super) what: String,
-    /// Whether it stands where a log has a table or an index of its own.
+    /// True if it takes the place of a log's own table or index.
     is_in_place: bool,
 }
 
-/// Refuses a file whose schema is not that of a log.
+/// Rejects a file with another schema than a log's.
 pub(super) fn check(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
     let (foreign, tables) = read(file, connection)?;
     if !foreign.is_empty() {
@@ -61,7 +62,8 @@ pub(super) fn check(file: &LogFile, connection: &Connection) -> Result<(), LogEr
     missing.map_or(Ok(()), |name| Err(file.damaged(format!("the table {name:?} is not there"))))
 }
 
-/// The items that a recovery leaves out: all that no log has. Refuses a file that has something else in place of a log's table.
+/// Returns the foreign items, which a recovery leaves out. Rejects a file with a foreign item in place of a log's
+/// table.
 pub(super) fn left_out(file: &LogFile, connection: &Connection) -> Result<Vec<Foreign>, LogError> {
     let (foreign, _) = read(file, connection)?;
     let (in_place, beside): (Vec<_>, Vec<_>) = foreign.into_iter().partition(|foreign| foreign.is_in_place);
@@ -85,7 +87,7 @@ fn refused(file: &LogFile, foreign: &[Foreign], action: &str) -> LogError {
     }
 }
 
-/// Reads the schema: the items that no log has, and the names of the tables that are as a log has them.
+/// Reads the schema: the foreign items, and the names of the tables that match a log's.
 fn read(file: &LogFile, connection: &Connection) -> Result<(Vec<Foreign>, BTreeSet<String>), LogError> {
     let (mut foreign, mut tables) = (Vec::new(), BTreeSet::new());
     let mut query = || {
@@ -117,7 +119,7 @@ fn read(file: &LogFile, connection: &Connection) -> Result<(Vec<Foreign>, BTreeS
     }
 }
 
-/// A value of the schema; whatever is no text is none of a log's.
+/// Returns a value of the schema as text; no other type occurs in a log's.
 fn text(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Null => String::new(),
@@ -131,7 +133,7 @@ struct Item<'a> {
     kind: &'a str,
     name: &'a str,
     table: &'a str,
-    /// Empty for an index that follows from a table.
+    /// Empty for an index that SQLite created with a table.
     sql: &'a str,
 }
 
@@ -159,13 +161,13 @@ impl Item<'_> {
         };
         Foreign {
             what: format!("the {} {:?}", shown(self.kind), shown(self.name)),
-            // A trigger or an index is found by nobody who reads a table.
+            // Readers of a table never meet a trigger or an index.
             is_in_place: is_own(name) && !matches!(self.kind, "trigger" | "index"),
         }
     }
 }
 
-/// Statements that make the tables.
+/// Returns the statements that create the tables.
 fn statements() -> impl Iterator<Item = &'static str> {
     TABLES.split(';').map(str::trim).filter(|statement| !statement.is_empty())
 }
@@ -175,7 +177,7 @@ fn name_of(statement: &str) -> &str {
     rest.split_once('(').expect("a table has columns").0
 }
 
-/// The tables that may have this name: a partition's, of a topic that is compacted or not.
+/// Returns the tables that may have this name: a partition's, of a compacted topic or not.
 fn tables(name: &str) -> Vec<Table> {
     let numbers = name.strip_prefix("records_").and_then(|numbers| numbers.split_once('_'));
     let parsed = numbers.and_then(|(topic, partition)| Some((topic.parse().ok()?, partition.parse().ok()?)));
@@ -184,11 +186,12 @@ fn tables(name: &str) -> Vec<Table> {
         return Vec::new();
     }
     let table = |compacted| Table { topic_id, partition, compacted };
-    // Other spellings of the numbers are other names.
+    // The name must be spelled exactly as this crate does, numbers included.
     [false, true].map(table).into_iter().filter(|table| table.name() == name).collect()
 }
 
-/// The words and signs of a statement, whatever space is between them. Statements of logs have no texts and no comments.
+/// Joins a statement's words and signs without the space between them. A log's statements have no string literals and
+/// no comments.
 fn words(sql: &str) -> String {
     let mut words = String::with_capacity(sql.len());
     let is_word = |character: char| character.is_alphanumeric() || character == '_';

@@ -1,14 +1,14 @@
-//! How the table of a partition holds its records.
+//! The table of a partition's records.
 
 use rusqlite::{Connection, Row, params};
 
 use super::block::{Blocks, Records, StoredRecord};
 use super::checksum;
 
-/// What a row of a partition's table is.
+/// The content of a row in a partition's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// A record, which compaction may take away.
+    /// One record, which compaction may remove.
     Rows,
     /// A [`super::block`] of records.
     Blocks,
@@ -19,30 +19,30 @@ pub(super) enum Layout {
 pub(super) struct Table {
     pub(super) topic_id: i64,
     pub(super) partition: i32,
-    /// Whether a record takes the place of older ones with its key, so that offsets may be missing.
+    /// True if a record replaces older ones with its key, so that offsets may be missing.
     pub(super) compacted: bool,
 }
 
-/// What an append changed.
+/// Result of an append.
 pub(super) struct Appended {
     /// Offset behind the last record.
     pub(super) next: i64,
-    /// Rows added less rows that compaction took away.
+    /// Rows added, minus rows removed by compaction.
     pub(super) rows: i64,
 }
 
 impl Table {
-    /// What its rows are.
+    /// Returns the content of its rows.
     pub(super) fn layout(&self) -> Layout {
         if self.compacted { Layout::Rows } else { Layout::Blocks }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub(super) fn name(&self) -> String {
         format!("records_{}_{}", self.topic_id, self.partition)
     }
 
-    /// Makes it, with what it needs to be compacted.
+    /// Creates the table, with the index that compaction needs.
     pub(super) fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
         connection.execute_batch(&self.sql())?;
         if self.compacted {
@@ -51,7 +51,7 @@ impl Table {
         Ok(())
     }
 
-    /// The statement that makes it.
+    /// Returns the statement that creates the table.
     pub(super) fn sql(&self) -> String {
         // The offset of a block is that of its first record.
         let columns = match self.layout() {
@@ -64,17 +64,17 @@ impl Table {
         )
     }
 
-    /// The name of the index by which records of a key are found that compaction takes away.
+    /// Returns the name of the index that finds records by key for compaction.
     pub(super) fn index_name(&self) -> String {
         format!("{}_keys", self.name())
     }
 
-    /// The statement that makes the index.
+    /// Returns the statement that creates the index.
     pub(super) fn index_sql(&self) -> String {
         format!("CREATE INDEX {} ON {}(key) WHERE key IS NOT NULL", self.index_name(), self.name())
     }
 
-    /// Adds records from an offset on.
+    /// Appends records from an offset on.
     pub(super) fn append(
         &self,
         connection: &Connection,
@@ -112,8 +112,8 @@ impl Table {
         Ok(Appended { next, rows })
     }
 
-    /// Takes the records away that have this key; all that are there are older. A damaged index may name others, so a record's
-    /// own key decides.
+    /// Removes the records with this key; all of them are older. A damaged index may point to other records, so a
+    /// record's own key decides.
     fn remove(&self, connection: &Connection, table: &str, key: &[u8]) -> rusqlite::Result<i64> {
         let sql = format!(
             "DELETE FROM {table} WHERE offset IN (SELECT offset FROM {table} WHERE key = ?1) AND +key = ?1"
@@ -122,7 +122,7 @@ impl Table {
         Ok(i64::try_from(removed).expect("a table has fewer rows"))
     }
 
-    /// SQL for the rows that begin with the one that has the record at offset `?1`, or else the first record behind it.
+    /// Returns SQL for the rows from the record at offset `?1` on, or from the first record behind it.
     pub(super) fn select(&self) -> String {
         let table = self.name();
         match self.layout() {
@@ -136,7 +136,7 @@ impl Table {
         }
     }
 
-    /// The rows that begin at offset `?1` or behind it.
+    /// Returns SQL for the rows that begin at offset `?1` or behind it.
     pub(super) fn select_from(&self) -> String {
         format!("SELECT {} FROM {} WHERE offset >= ?1 ORDER BY offset", self.selected(), self.name())
     }
@@ -148,7 +148,7 @@ impl Table {
         }
     }
 
-    /// The records of a row of a selection, or what is wrong with the row. What follows the first damaged record does not come.
+    /// Returns the records of a selected row, or the fault of the row. Iteration ends at the first damaged record.
     pub(super) fn records<'a>(&self, row: &'a Row<'_>) -> Result<Stored<'a>, String> {
         let wrong = |error: rusqlite::Error| error.to_string();
         let integer = |column: usize| row.get::<_, i64>(column).map_err(wrong);

@@ -1,7 +1,7 @@
-//! Wakes readers when a producer of the same process commits to what they read.
+//! Wakes readers when a producer of the same process commits to their topics.
 //!
-//! Owns counters of commits and nothing else. Commits of other processes do not pass here: readers look for those whenever a
-//! wait times out. tests/loom tries it in every order of the threads' steps.
+//! It owns only counters of commits. It does not see other processes' commits: readers check for those whenever a wait
+//! times out. The crate `tests/loom` runs it in every order of the threads' steps.
 
 use std::sync::{Arc, PoisonError, Weak};
 #[cfg(not(loom))]
@@ -11,7 +11,7 @@ use std::time::Duration;
 #[cfg(loom)]
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// A counter of commits to wait on. Producers advance it, those who wait wake on it.
+/// A counter of commits to wait on. Producers advance it, which wakes the waiting readers.
 #[derive(Default)]
 pub(super) struct Wake {
     commits: Mutex<u64>,
@@ -19,18 +19,19 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    /// Commits seen so far. Read it *before* looking for data: a commit in between then ends the wait at once.
+    /// Returns the number of commits so far. Read it *before* checking for data: a commit in between then ends the wait
+    /// at once.
     pub(super) fn commits(&self) -> u64 {
         *lock(&self.commits)
     }
 
-    /// Wakes everyone who waits.
+    /// Counts a commit and wakes all waiting threads.
     pub(super) fn notify(&self) {
         *lock(&self.commits) += 1;
         self.advanced.notify_all();
     }
 
-    /// Waits for a commit after `seen`, at most `timeout`; whether there was one.
+    /// Waits for a commit after `seen`, at most `timeout`; returns true if there was one.
     pub(super) fn wait(&self, seen: u64, timeout: Duration) -> bool {
         let commits = lock(&self.commits);
         let waited = self.advanced.wait_timeout_while(commits, timeout, |commits| *commits == seen);
@@ -38,7 +39,7 @@ impl Wake {
     }
 }
 
-/// For what cannot be left half-done, so that a poisoned lock is used as it is.
+/// Locks a value that is always complete, so that a poisoned lock is used as it is.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -48,12 +49,12 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Wakes {
     /// Counts all commits.
     pub(super) any: Wake,
-    /// Counters of commits to some topics, with the topics' numbers, as long as a reader holds them.
+    /// Counters of commits to some topics, with the topics' numbers; each lasts while a reader holds it.
     of_topics: Mutex<Vec<(Vec<i64>, Weak<Wake>)>>,
 }
 
 impl Wakes {
-    /// A counter of commits to these topics.
+    /// Returns a counter of commits to these topics.
     pub(super) fn of_topics(&self, topics: Vec<i64>) -> Arc<Wake> {
         let wake = Arc::new(Wake::default());
         let mut all = lock(&self.of_topics);
@@ -62,7 +63,7 @@ impl Wakes {
         wake
     }
 
-    /// Wakes those who wait for one of these topics, the numbers of which ascend.
+    /// Wakes the threads that wait for one of these topics. `topics` is in ascending order.
     pub(super) fn notify(&self, topics: &[i64]) {
         lock(&self.of_topics).retain(|(of, wake)| {
             let Some(wake) = wake.upgrade() else { return false };
@@ -78,7 +79,7 @@ impl Wakes {
 mod tests {
     use super::*;
 
-    /// Nobody waits for so long.
+    /// Longer than any test waits.
     const LONG: Duration = Duration::from_secs(3600);
 
     #[test]

@@ -1,6 +1,8 @@
-//! A value that a thread in the background and commits use in turn: a commit breaks off what yields to it, and nothing else.
+//! A value shared by a background thread and commits, one user at a time. A commit interrupts a user that yields, and
+//! no other.
 //!
-//! It must not know what the value is. tests/loom tries it in the orders of the threads' steps with up to three preemptions.
+//! It does not know the value's meaning. The crate `tests/loom` runs it in all orders of the threads' steps with up to
+//! three preemptions.
 
 #[cfg(not(loom))]
 use std::sync::{Mutex, MutexGuard};
@@ -9,10 +11,11 @@ use std::sync::{PoisonError, TryLockError};
 #[cfg(loom)]
 use crate::sync::{Mutex, MutexGuard};
 
-/// The value, and what breaks off a use of it.
+/// The value, and the means to interrupt its use.
 pub(super) struct Breakable<Value, Breaker> {
     value: Mutex<Option<Value>>,
-    /// Set while the value's user yields. It is called under the lock, so that it never meets what the user does next.
+    /// Set while the value's user yields. It is called under the lock, so that it never interrupts the user's next
+    /// step.
     yields: Mutex<Option<Breaker>>,
 }
 
@@ -23,7 +26,8 @@ impl<Value, Breaker> Default for Breakable<Value, Breaker> {
 }
 
 impl<Value, Breaker> Breakable<Value, Breaker> {
-    /// The value, once nobody else uses it. A user that yields is broken off, again after each pause: it may not have begun yet.
+    /// Takes the value once nobody else uses it. A yielding user is interrupted, again after each pause, because it may
+    /// not have begun yet.
     pub(super) fn take(
         &self,
         break_off: impl Fn(&Breaker),
@@ -42,7 +46,7 @@ impl<Value, Breaker> Breakable<Value, Breaker> {
         }
     }
 
-    /// Runs what yields to those who wait; who has taken the value calls it.
+    /// Runs `run`, which yields to waiting threads; only the holder of the value calls this.
     pub(super) fn run_yielding<Done>(&self, breaker: Breaker, run: impl FnOnce() -> Done) -> Done {
         let set = |breaker| *self.yields.lock().unwrap_or_else(PoisonError::into_inner) = breaker;
         set(Some(breaker));

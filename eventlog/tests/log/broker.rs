@@ -7,35 +7,35 @@ use std::time::Duration;
 
 use warptape_eventlog::{KafkaLog, KafkaOptions};
 
-/// A variable that `tests/services` exports.
+/// Returns a variable exported by `tests/services`.
 pub fn service(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!("{name} is not set: run the tests by tests/run, or by `tests/services run cargo test …`")
     })
 }
 
-/// The broker that all tests share, with default options.
+/// Returns default options for the broker shared by all tests.
 pub fn shared() -> KafkaOptions {
     KafkaOptions::new(service("WARPTAPE_TEST_KAFKA"))
 }
 
-/// A log on the shared broker.
+/// Returns a log on the shared broker.
 pub fn shared_log() -> KafkaLog {
     KafkaLog::open(shared()).unwrap()
 }
 
-/// A name that no other test has used on the shared broker, also not when it is used again.
+/// Returns a name that is unique on the shared broker, across test runs too.
 pub fn unique(name: &str) -> String {
     #[expect(clippy::disallowed_methods, reason = "names of topics that no earlier test has used")]
     let since_epoch = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
     format!("{name}-{}-{}", std::process::id(), since_epoch.as_nanos())
 }
 
-/// A broker of one test's own; killed when dropped.
+/// A broker for one test alone; killed when dropped.
 pub struct Broker {
     folder: PathBuf,
     pub address: String,
-    /// Where it is reached whatever address it tells others.
+    /// Its real address, whatever address it advertises.
     pub direct: String,
 }
 
@@ -68,17 +68,17 @@ impl Broker {
         self.services("start", &["kafka"], &[]);
     }
 
-    /// Ends as if by a crash.
+    /// Ends the broker as in a crash.
     pub fn kill(&self) {
         self.services("kill", &["kafka"], &[]);
     }
 
-    /// Stops answering, with its connections open.
+    /// Makes the broker stop answering with open connections.
     pub fn pause(&self) {
         self.signal("-STOP");
     }
 
-    /// Goes on after a pause.
+    /// Resumes after a pause.
     pub fn go_on(&self) {
         self.signal("-CONT");
     }
@@ -107,7 +107,7 @@ impl Broker {
     }
 }
 
-/// Lines of a broker's log that a failed test shows.
+/// Number of lines of a broker's log shown by a failed test.
 const LINES_SHOWN: usize = 40;
 
 impl Drop for Broker {
@@ -122,7 +122,7 @@ impl Drop for Broker {
     }
 }
 
-/// Lets time pass where time itself is what is tested.
+/// Waits, in tests that depend on elapsed time.
 pub fn let_pass(time: Duration) {
     let (_sender, never): (_, Receiver<()>) = channel();
     assert_eq!(never.recv_timeout(time), Err(RecvTimeoutError::Timeout));

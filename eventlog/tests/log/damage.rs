@@ -1,4 +1,4 @@
-//! Damaged files: an error that names the file and what was found, never a panic, never other records than were written.
+//! Damaged files cause an error that names the file and the finding, never a panic, and never wrong records.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,12 +10,12 @@ use super::*;
 const PARTITIONS: i32 = 2;
 const RECORDS: usize = 200;
 
-/// The value of the record at an offset: its length and bytes tell which it is.
+/// Returns the value of the record at an offset; its length and bytes identify the record.
 fn value(partition: i32, offset: usize) -> Vec<u8> {
     format!("{partition}/{offset};").repeat(1 + offset * 7 % 300).into_bytes()
 }
 
-/// A log without a write-ahead log next to it, as a finished run leaves it.
+/// Writes a log without a write-ahead log next to it, as a finished run leaves it.
 fn write_log(path: &Path) {
     let log = open(path);
     topic(&log, "t", PARTITIONS);
@@ -24,7 +24,7 @@ fn write_log(path: &Path) {
         headers: vec![("offset".to_owned(), offset.to_string().into_bytes())].into(),
         ..record("t", partition, value(partition, offset))
     };
-    // Some of one record, some of many.
+    // Some transactions have one record, some many.
     let mut next = 0;
     for count in (1..20).cycle() {
         let offsets = next..RECORDS.min(next + count);
@@ -37,7 +37,7 @@ fn write_log(path: &Path) {
     log.check().unwrap();
 }
 
-/// Everything that can be read of a log; an error ends it.
+/// Reads all records of a log, up to the first error.
 fn read_all(path: &Path) -> Result<Vec<(TopicPartition, Record)>, LogError> {
     let log = SqliteLog::open_existing(path)?;
     log.topics()?;
@@ -116,7 +116,7 @@ fn random_damage_is_an_error_or_does_not_matter() {
         let length = bytes.len() as u64;
         let what = match round % 3 {
             0 => {
-                // The header and the tables' roots matter most, so every other byte lies there.
+                // The header and the tables' roots are the most critical, so every other byte is damaged there.
                 let limit = if random.below(2) == 0 { 100 } else { length };
                 let at = random.below(limit) as usize;
                 bytes[at] ^= 1 << random.below(8);
@@ -129,7 +129,7 @@ fn random_damage_is_an_error_or_does_not_matter() {
                 format!("{start}..{end} overwritten")
             }
             _ => {
-                // Pages exchanged, as by a file system that lost its way.
+                // Swaps two pages, as a faulty file system may do.
                 let (a, b) = (random.below(length >> 14) as usize, random.below(length >> 14) as usize);
                 for offset in 0..1 << 14 {
                     bytes.swap((a << 14) + offset, (b << 14) + offset);

@@ -1,5 +1,6 @@
-//! Random damage to every file of logs of all kinds: what is read is what was written, or an error names the damage; and a recovery
-//! gives nothing that was not written. `tests/crash --damages N` does N of them (`WARPTAPE_TEST_DAMAGES`), `WARPTAPE_TEST_SEED` says which.
+//! Random damage to every file of logs of all kinds. Reading gives the written records, or an error that names the
+//! damage; a recovery never invents records. `tests/crash --damages N` does N of them (`WARPTAPE_TEST_DAMAGES`), from
+//! the seed `WARPTAPE_TEST_SEED`.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +15,7 @@ const DAMAGES: u64 = 240;
 const SEED: u64 = 0x5EED_0004;
 const PARTITIONS: i32 = 2;
 
-/// All that a log gives.
+/// The whole content of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Content {
     records: BTreeMap<TopicPartition, Vec<Record>>,
@@ -25,7 +26,7 @@ struct Content {
 struct Kind {
     name: &'static str,
     files: Files,
-    /// Of an earlier moment, whole as well.
+    /// Whole files of an earlier moment.
     older: Files,
     content: Content,
 }
@@ -34,7 +35,7 @@ fn sources() -> Vec<TopicPartition> {
     ["events", "states"].iter().flat_map(|topic| (0..PARTITIONS).map(|n| at(topic, n))).collect()
 }
 
-/// Writes so many transactions of records of all kinds.
+/// Writes `transactions` with records of all kinds.
 fn write(log: &SqliteLog, transactions: std::ops::Range<i64>) {
     let mut producer = log.producer("p").unwrap();
     for number in transactions {
@@ -78,7 +79,7 @@ fn make(folder: &Path, name: &'static str, is_crashed: bool) -> Kind {
     Kind { name, files, older, content }
 }
 
-/// Everything that can be read of a log; an error ends it.
+/// Reads the whole content of a log, up to the first error.
 fn read(path: &Path) -> Result<Content, LogError> {
     content(&SqliteLog::open_existing(path)?)
 }
@@ -101,7 +102,7 @@ fn content(log: &SqliteLog) -> Result<Content, LogError> {
     Ok(content)
 }
 
-/// Damages one of the files; says how.
+/// Damages one of the files; returns a description.
 fn damage(kind: &Kind, files: &mut Files, random: &mut Random) -> String {
     let endings: Vec<_> = files.keys().copied().collect();
     let ending = endings[random.below(endings.len() as u64) as usize];
@@ -123,7 +124,7 @@ fn damage(kind: &Kind, files: &mut Files, random: &mut Random) -> String {
             format!("{start}..{end} overwritten")
         }
         3 => {
-            // With its head, what is older is a log as well.
+            // An older file with its older head is a valid log as well.
             match kind.older.get(ending) {
                 Some(older) if ending.is_empty() => *bytes = older.clone(),
                 _ => bytes.clear(),
@@ -131,7 +132,7 @@ fn damage(kind: &Kind, files: &mut Files, random: &mut Random) -> String {
             "replaced by an older one".to_owned()
         }
         flips => {
-            // Beginnings have what matters most.
+            // The beginnings of files are the most critical.
             let limit = if random.below(3) == 0 { length.min(200) } else { length };
             let count = if flips < 8 { 1 } else { 1 + random.below(8) };
             let places: Vec<_> = (0..count).map(|_| random.below(limit * 8) as usize).collect();
@@ -144,7 +145,7 @@ fn damage(kind: &Kind, files: &mut Files, random: &mut Random) -> String {
     format!("{} {ending:?}: {how}", kind.name)
 }
 
-/// Goes on with a damaged log; gives nothing that was not written.
+/// Recovers a damaged log, and checks that it has only written records.
 fn recover(path: &Path, kind: &Kind) -> Result<(), LogError> {
     SqliteLog::recover(path, &mut |_| {})?;
     let log = open(path);
@@ -156,7 +157,7 @@ fn recover(path: &Path, kind: &Kind) -> Result<(), LogError> {
         }
         let written = &kind.content.records[&source];
         for (_, record) in drain(&mut *log.reader(std::slice::from_ref(&source))?) {
-            // Of a compacted topic older records of a key may come back.
+            // Older records of a key may reappear in a compacted topic.
             let may_differ = source.topic == "states";
             assert!(may_differ || written.contains(&record), "a recovery made {record:?}");
         }
@@ -182,7 +183,7 @@ fn damage_to_any_file_of_any_log_is_named_or_harmless() {
         let kind = &kinds[round as usize % kinds.len()];
         let mut damaged = kind.files.clone();
         let what = format!("round {round}, {}", damage(kind, &mut damaged, &mut random));
-        // With what recoveries keep of it.
+        // A folder with room for the originals that recoveries keep.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.db");
         place(&path, &damaged);
@@ -198,7 +199,7 @@ fn damage_to_any_file_of_any_log_is_named_or_harmless() {
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let was_read = judge(read(&path));
-            // Whoever writes is told as well, or goes on with all of it.
+            // A writer gets the error as well, or continues with the whole log.
             place(&path, &damaged);
             let written = SqliteLog::open(&path, Durability::Process).and_then(|log| {
                 let read = content(&log)?;

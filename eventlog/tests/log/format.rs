@@ -1,10 +1,10 @@
-//! How records lie in the file: many to a row.
+//! The storage of records in the file: many to a row.
 
 use rusqlite::Connection;
 
 use super::*;
 
-/// Reads a partition from an offset on, so many records or bytes a poll.
+/// Reads a partition from an offset on, with these limits of a poll.
 fn read_from(log: &SqliteLog, offset: i64, records_max: usize, bytes_max: usize) -> Vec<Record> {
     let mut reader = log.reader(&[at("t", 0)]).unwrap();
     reader.seek(&at("t", 0), offset).unwrap();

@@ -1,4 +1,4 @@
-//! Logs from strangers: nothing in their files runs or holds a command up.
+//! Untrusted logs: no code in their files runs, and none delays a command without end.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ use warptape_eventlog::sqlite::Loss;
 use super::loss::{files, place};
 use super::*;
 
-/// Longest time that a file may take who opens and reads it, in vain: what it may cost is some seconds, on a machine that is not busy.
+/// Longest time that opening and reading a hostile file may take: some seconds on an idle machine, more on a busy one.
 const HELD_UP_MAX: Duration = Duration::from_secs(120);
 const PAGE_BYTES: usize = 16 * 1024;
 /// Records of each topic.
@@ -43,14 +43,14 @@ fn use_all(log: &SqliteLog) -> Result<(), LogError> {
         let mut count = 0;
         while let Fetched::Records { records, .. } = reader.poll(Duration::ZERO, 50, usize::MAX)? {
             count += records.len();
-            // One more was written by then.
+            // One more record was written by then.
             assert!(count <= RECORDS + 1, "there is no end of records");
         }
     }
     log.check()
 }
 
-/// The errors of four commands, of those that fail: read, copy, write and recover. Each command ends.
+/// Returns the errors of the failing ones among four commands: read, copy, write and recover. Each command ends.
 fn refusals(path: &Path) -> Vec<String> {
     let before = files(path);
     let started = Instant::now();
@@ -200,8 +200,8 @@ fn what_comes_into_a_log_that_is_open_does_not_run() {
     assert!(error.contains("no such table"), "{error}");
 }
 
-/// Puts a tower of pages in place of a table's root: each of them leads to the one below it in every cell, so that the rows of the lowest
-/// come again and again.
+/// Replaces a table's root by a tower of pages. Every cell of a page leads to the page below it, so that the rows of
+/// the lowest page repeat endlessly.
 fn build_tower(path: &Path, name: &str) {
     let connection = Connection::open(path).unwrap();
     let root: usize = connection
@@ -222,7 +222,7 @@ fn build_tower(path: &Path, name: &str) {
     page.copy_within(header..header + 8 + 2 * cells, 0);
     bytes.extend(page);
     let first = u16::from_be_bytes([lowest[header + 8], lowest[header + 9]]) as usize;
-    // Pages within the tree of an index have whole rows, those of a table their numbers.
+    // Inner pages of an index contain whole rows, those of a table only row numbers.
     let row = |number: usize| match kind {
         0x0d => vec![0x80 | (number >> 14) as u8, 0x80 | (number >> 7) as u8 & 0x7f, number as u8 & 0x7f],
         _ => lowest[first..first + 1 + usize::from(lowest[first])].to_vec(),

@@ -1,5 +1,4 @@
-//! The log on Kafka: what every log must do, and what happens when brokers, members and networks misbehave. All of it on
-//! real brokers.
+//! The log on Kafka, tested on real brokers: the conformance checks, and misbehaving brokers, members and networks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -35,7 +34,7 @@ fn conformance_of_kafka() {
     }
 }
 
-/// Polls until a condition holds of the news that came.
+/// Polls until `done` returns true for a result.
 fn poll_until(consumer: &mut dyn Consumer, mut done: impl FnMut(Fetched) -> bool) {
     let started = Instant::now();
     while !done(consumer.poll(POLL, 100, ANY).unwrap()) {
@@ -43,7 +42,8 @@ fn poll_until(consumer: &mut dyn Consumer, mut done: impl FnMut(Fetched) -> bool
     }
 }
 
-/// All records of a partition whose transactions ended by now: those before a last one, which is written and taken off.
+/// Returns all records of a partition whose transactions have ended. A last record is written to find the end, and
+/// removed from the result.
 fn values(log: &dyn EventLog, source: &TopicPartition) -> Vec<String> {
     const LAST: &str = "the last one";
     let TopicPartition { topic, partition } = source;
@@ -79,7 +79,7 @@ fn the_end_of_what_is_written_is_reached_when_transactions_have_ended() {
     let both = [at(&name, 1), source.clone()];
     assert_eq!(log.ends(&both).unwrap(), ends(0, 1));
     producer.commit().unwrap();
-    // The record, and the marker of the commit, which comes a little later.
+    // The record, and the commit marker, which comes a little later.
     let end = 2;
     while log.ends(&both).unwrap() != ends(end, end) {
         assert!(started.elapsed() < ARRIVAL_MAX, "{:?} after the commit", log.ends(&both));
@@ -93,7 +93,7 @@ fn the_end_of_what_is_written_is_reached_when_transactions_have_ended() {
     }
 }
 
-/// Who had a partition from when to when, in the order of what members heard and did.
+/// Intervals in which members owned partitions, in the order of the members' events.
 #[derive(Default)]
 struct Ownership(Mutex<BTreeMap<TopicPartition, &'static str>>);
 
@@ -112,8 +112,8 @@ impl Ownership {
     }
 }
 
-/// A member that copies records from one topic to another, a transaction for each poll, until told to stop. It says
-/// whenever it copied some.
+/// Runs a member that copies records from one topic to another, one transaction per poll, until told to stop. It
+/// reports each copy.
 fn copy(
     options: KafkaOptions,
     who: &'static str,
@@ -125,7 +125,7 @@ fn copy(
     let log = KafkaLog::open(options).unwrap();
     let mut consumer = log.subscribe(from, &[from]).unwrap();
     let mut producer = log.producer(&format!("{to}.{who}")).unwrap();
-    // The next poll is what hands a revoked partition over: nobody else has it before.
+    // The next poll hands a revoked partition over; no other member has it before.
     let mut leaving = Vec::new();
     while !stop.load(Ordering::SeqCst) {
         owners.give_up(who, &std::mem::take(&mut leaving));
@@ -143,7 +143,7 @@ fn copy(
                 producer.send_offsets(from, &[(source.clone(), next)]).unwrap();
                 match producer.commit() {
                     Ok(()) => copied.send((who, records.len())).unwrap(),
-                    // The group was changing: what was read is read again.
+                    // The group was changing: the records are read again.
                     Err(LogError::Aborted { .. }) => {
                         producer.abort().unwrap();
                         let committed = consumer.committed(&source).unwrap().unwrap_or(0);
@@ -161,7 +161,7 @@ fn copy(
     owners.give_up(who, &partitions);
 }
 
-/// Tells threads to stop, also when a test fails.
+/// Tells threads to stop, even if a test fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -170,12 +170,13 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Two members, of which one joins and leaves while records keep coming: each record is copied once, in order.
+/// Checks two members, one of which joins and leaves while records keep coming: each record is copied once, in order.
 fn check_two_members(protocol: GroupProtocol) {
     const PARTITIONS: i32 = 4;
-    /// Rounds of one record for each partition that the first member copies alone, before and after the other.
+    /// Number of rounds (one record per partition) that the first member copies alone, before and after the other one's
+    /// stay.
     const ALONE: usize = 20;
-    /// Not over because a machine stands still for seconds.
+    /// Long enough to survive a machine's pause of some seconds.
     const SESSION: Duration = Duration::from_secs(30);
     let log = shared_log();
     let (from, to) = (unique("members.in"), unique("members.out"));
@@ -196,7 +197,7 @@ fn check_two_members(protocol: GroupProtocol) {
         let mut feed = log.producer(&unique("feed")).unwrap();
         let mut by = BTreeMap::from([("first", 0), ("second", 0)]);
         let started = Instant::now();
-        // Feeds a round at a time until enough was copied by someone.
+        // Feeds one round at a time until `enough` returns true.
         let mut feed_until = |enough: &dyn Fn(&BTreeMap<&str, usize>, usize) -> bool| {
             while !enough(&by, rounds) {
                 assert!(started.elapsed() < ARRIVAL_MAX, "{by:?} records were copied, {rounds} rounds fed");
@@ -217,7 +218,7 @@ fn check_two_members(protocol: GroupProtocol) {
         second.join().unwrap();
         let joined = feed_until(&|_, _| true);
         feed_until(&|_, rounds| rounds >= joined + ALONE);
-        // Nothing more is fed: a member that is a little behind would be so for ever.
+        // Feeding has stopped; otherwise a member slightly behind would never catch up.
         while by.values().sum::<usize>() < rounds * PARTITIONS as usize {
             assert!(started.elapsed() < ARRIVAL_MAX, "{by:?} records were copied of {rounds} rounds");
             if let Ok((who, count)) = heard.recv_timeout(POLL) {
@@ -243,14 +244,14 @@ fn members_share_partitions_by_the_brokers_protocol() {
     check_two_members(GroupProtocol::Consumer);
 }
 
-/// Waits until the broker takes a group for settled: its members know what they read, polled or not.
+/// Waits until the broker considers a group settled: its members know their partitions, polled or not.
 fn await_settled(group: &str) {
     let mut config = rdkafka::ClientConfig::new();
     let asker: rdkafka::consumer::BaseConsumer =
         config.set("bootstrap.servers", shared().brokers).create().unwrap();
     let started = Instant::now();
     loop {
-        // A coordinator that loads says so.
+        // A coordinator that is still loading returns an error.
         let list = rdkafka::consumer::Consumer::fetch_group_list(&asker, Some(group), ARRIVAL_MAX);
         let is_settled =
             |found: &rdkafka::groups::GroupInfo| found.state() == "Stable" && !found.members().is_empty();
@@ -263,7 +264,7 @@ fn await_settled(group: &str) {
 
 #[test]
 fn a_member_that_never_polled_can_leave() {
-    // A static member leaves without a word, so that librdkafka has nothing to wait for.
+    // A static member leaves without a request, so that librdkafka need not wait.
     let options = KafkaOptions { instance_id: Some("a".to_owned()), ..shared() };
     let log = KafkaLog::open(options).unwrap();
     let name = unique("unpolled");
@@ -282,7 +283,7 @@ fn a_member_that_never_polled_can_leave() {
 
 #[test]
 fn a_static_member_that_comes_back_gets_its_partitions_back() {
-    /// Far longer than members take to join.
+    /// Far longer than a join takes.
     const SESSION: Duration = Duration::from_secs(120);
     let log = shared_log();
     let name = unique("static");
@@ -308,7 +309,7 @@ fn a_static_member_that_comes_back_gets_its_partitions_back() {
     drop(joined("a"));
     drop(joined("a"));
     assert!(started.elapsed() < SESSION, "the session timeout passed in between");
-    // Two at a time under one name: the older one is told.
+    // If two members have one name, the older one gets an error.
     let mut older = joined("a");
     let _newer = joined("a");
     let started = Instant::now();
@@ -357,13 +358,13 @@ fn a_paused_partition_goes_where_it_is_sent() {
         let records = await_records(consumer, count);
         records.into_iter().map(|(_, record)| String::from_utf8(record.value).unwrap()).collect()
     };
-    // As the engine does: paused at once, then sent elsewhere, then resumed.
+    // As in the engine: paused at once, then sought, then resumed.
     consumer.pause(std::slice::from_ref(&source)).unwrap();
     consumer.seek(&source, 100).unwrap();
     assert!(matches!(consumer.poll(POLL, ANY, ANY).unwrap(), Fetched::Idle));
     consumer.resume(std::slice::from_ref(&source)).unwrap();
     assert_eq!(next(&mut *consumer, 2), ["100", "101"]);
-    // What is held while it is paused comes afterwards, once.
+    // Records held during the pause arrive afterwards, once.
     consumer.pause(std::slice::from_ref(&source)).unwrap();
     assert!(matches!(consumer.poll(POLL, ANY, ANY).unwrap(), Fetched::Idle));
     consumer.resume(std::slice::from_ref(&source)).unwrap();
@@ -371,7 +372,7 @@ fn a_paused_partition_goes_where_it_is_sent() {
     consumer.seek(&source, 7).unwrap();
     assert_eq!(next(&mut *consumer, 1), ["7"]);
     assert_eq!(consumer.position(&source).unwrap(), 8);
-    // A partition that is not this member's is nobody's mistake: it may have been taken away.
+    // Calls for another member's partition are no error: it may have been revoked.
     consumer.pause(&[at(&name, 7)]).unwrap();
     let error = consumer.seek(&source, 10_000).unwrap_err();
     assert!(matches!(error, LogError::OffsetOutOfRange { offset: 10_000, .. }), "{error}");
@@ -387,11 +388,11 @@ fn records_over_the_limit_are_refused() {
     producer.send(record(&name, 0, "small")).unwrap();
     let error = producer.send(record(&name, 0, vec![0; 2 << 20])).unwrap_err();
     assert!(matches!(error, LogError::RecordTooLarge { .. }), "{error}");
-    // Nothing is lost of what was taken.
+    // No accepted record is lost.
     producer.commit().unwrap();
     assert_eq!(values(&log, &at(&name, 0)), ["small"]);
 
-    // A client that allows more finds out from the broker, and the transaction is aborted.
+    // With a higher limit of the client, the broker rejects the record, and the transaction is aborted.
     let mut options = shared();
     options.extra.insert("message.max.bytes".to_owned(), "5000000".to_owned());
     let mut producer = KafkaLog::open(options).unwrap().producer(&name).unwrap();
@@ -403,7 +404,7 @@ fn records_over_the_limit_are_refused() {
         "{error}"
     );
     producer.abort().unwrap();
-    // A gap in the sequence of what was sent may cost another transaction.
+    // A gap in the sequence of sent records may abort another transaction.
     for attempt in 1.. {
         producer.begin().unwrap();
         producer.send(record(&name, 0, "again")).unwrap();
@@ -416,7 +417,8 @@ fn records_over_the_limit_are_refused() {
     assert_eq!(values(&log, &at(&name, 0)), ["small", "again"]);
 }
 
-/// Records as large as the log says, and many small ones for the topic that takes least, which would go in one request.
+/// Writes records of the largest allowed size, and many small ones for the topic with the lowest limit, which would
+/// fill one request.
 #[test]
 fn producers_keep_to_what_each_topic_takes() {
     let broker = Broker::start("limits");
@@ -452,7 +454,7 @@ fn producers_keep_to_what_each_topic_takes() {
     producer.commit().unwrap();
     assert_eq!(values(&log, &at("narrow", 0)).len(), 3_001);
 
-    // What the client was told to keep to holds as well.
+    // The client's own limit applies as well.
     let extra = [("message.max.bytes".to_owned(), "60000".to_owned())].into();
     let log = KafkaLog::open(KafkaOptions { extra, ..options }).unwrap();
     let limits = log.record_bytes_max(&names).unwrap();
@@ -471,7 +473,7 @@ fn a_fenced_producer_stays_fenced() {
     let mut zombie = log.producer(&name).unwrap();
     commit(&mut *zombie, [record(&name, 0, "a")]);
     let mut newer = shared_log().producer(&name).unwrap();
-    // It learns at the first occasion that it is one, whatever it does.
+    // Its first call, whatever it is, returns the error.
     zombie.begin().unwrap();
     zombie.send(record(&name, 0, "lost")).unwrap();
     zombie.send_offsets(&name, &[(at(&name, 0), 1)]).unwrap();
@@ -498,7 +500,7 @@ fn a_transaction_that_the_broker_ended_for_its_age_is_no_other_producer_s() {
     producer.begin().unwrap();
     producer.send(record(&name, 0, "late")).unwrap();
     let started = Instant::now();
-    // The record, and the marker of the abort.
+    // The record, and the abort marker.
     while log.written_end(&source).unwrap() < 2 {
         assert!(started.elapsed() < ARRIVAL_MAX, "the broker does not end it");
     }
@@ -512,7 +514,7 @@ fn a_transaction_that_the_broker_ended_for_its_age_is_no_other_producer_s() {
     assert_eq!(values(&log, &source), ["again"]);
 }
 
-/// Gives a topic of the shared broker more partitions, so many in all.
+/// Increases a topic's partitions on the shared broker to `partitions`.
 fn add_partitions(topic: &str, partitions: usize) {
     use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
     let mut config = rdkafka::ClientConfig::new();
@@ -565,7 +567,7 @@ fn a_broker_that_is_gone_is_out_of_reach() {
     log.reach("t", ARRIVAL_MAX).unwrap();
 }
 
-/// The listener that wants a password.
+/// Returns options for the listener with passwords.
 fn secured(password: &str) -> KafkaOptions {
     let mut options = KafkaOptions::new(service("WARPTAPE_TEST_KAFKA_SASL"));
     for (key, value) in [
@@ -592,7 +594,7 @@ fn a_password_opens_the_log() {
 
 #[test]
 fn a_wrong_password_is_named_at_once() {
-    // The first one to come makes the listener load what it needs.
+    // The first client makes the listener load its classes.
     KafkaLog::open(secured(&service("WARPTAPE_TEST_KAFKA_SASL_PASSWORD"))).unwrap();
     let mut quickest = Duration::MAX;
     for _ in 0..3 {
@@ -625,7 +627,7 @@ fn options_that_librdkafka_does_not_know_are_named() {
 
 #[test]
 fn a_cluster_that_is_not_there_is_named() {
-    // A privileged port that nobody uses.
+    // A privileged port without a listener.
     const NOWHERE: &str = "127.0.0.1:1";
     let options = KafkaOptions { request_timeout: Duration::from_secs(2), ..KafkaOptions::new(NOWHERE) };
     let error = KafkaLog::open(options).err().unwrap();
@@ -652,7 +654,7 @@ fn impatient(broker: &Broker) -> KafkaOptions {
     }
 }
 
-/// Repeats what finds the broker busy.
+/// Repeats a call while the broker is busy.
 fn insisting<T>(mut call: impl FnMut() -> Result<T, LogError>) -> T {
     let started = Instant::now();
     loop {
@@ -666,7 +668,7 @@ fn insisting<T>(mut call: impl FnMut() -> Result<T, LogError>) -> T {
     }
 }
 
-/// Longer than a commit waits, shorter than a transaction may be open.
+/// Longer than a commit waits, shorter than a transaction's timeout.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
 #[test]
@@ -676,7 +678,7 @@ fn a_commit_without_an_answer_is_never_a_lie() {
     topic(&patient, "out", 1);
     topic(&patient, "in", 1);
     let (out, source) = (at("out", 0), at("in", 0));
-    // The broker has made what it needs for transactions and groups.
+    // Now the broker has its internal topics for transactions and groups.
     let mut first = patient.producer("p").unwrap();
     first.begin().unwrap();
     first.send(record("out", 0, "first")).unwrap();
@@ -691,7 +693,7 @@ fn a_commit_without_an_answer_is_never_a_lie() {
         producer.begin().unwrap();
         insisting(|| producer.send(record("out", 0, round.to_string())));
         producer.send_offsets("g", &[(source.clone(), round + 1)]).unwrap();
-        // The pause comes before, within or after the commit: each round a little later.
+        // The pause begins before, within or after the commit, a little later in each round.
         if round == 0 {
             broker.pause();
         }
@@ -701,7 +703,7 @@ fn a_commit_without_an_answer_is_never_a_lie() {
             scope.spawn(move || {
                 let_pass(Duration::from_millis(3 * round as u64));
                 broker.pause();
-                // librdkafka (2.12.1) may wait for a coordinator that hangs for as long as it does, whatever the timeout.
+                // librdkafka (2.12.1) may wait for a hanging coordinator without limit, whatever the timeout.
                 let _ = has_ended.recv_timeout(PAUSE_MAX);
                 broker.go_on();
             });
@@ -712,7 +714,7 @@ fn a_commit_without_an_answer_is_never_a_lie() {
         let mut is_unknown = false;
         if let Err(error) = &result {
             assert!(matches!(error, LogError::OutcomeUnknown { .. }), "{error}");
-            // It does no more.
+            // The producer is unusable now.
             assert!(matches!(producer.begin().unwrap_err(), LogError::OutcomeUnknown { .. }));
             assert!(matches!(producer.abort().unwrap_err(), LogError::OutcomeUnknown { .. }));
             is_unknown = true;
@@ -750,7 +752,7 @@ fn a_broker_that_comes_back_is_found_again() {
     broker.start_again();
     match producer.commit() {
         Ok(()) => {}
-        // The broker may have lost what it had not acknowledged.
+        // The broker may have lost unacknowledged records.
         Err(LogError::Aborted { .. }) => {
             producer.abort().unwrap();
             commit(&mut *producer, [record("t", 0, "during")]);
@@ -779,7 +781,8 @@ fn a_broker_that_does_not_answer_is_a_stall() {
     broker.go_on();
 }
 
-/// A record of zeros is small in the log whatever it has; librdkafka alone reads up to 100 MB of them under zstd, and any number under gzip.
+/// A record of zeros is small in the log, whatever its length. Plain librdkafka unpacks up to 100 MB of them with zstd,
+/// and any number with gzip.
 #[test]
 fn a_record_that_is_large_when_it_is_unpacked_is_read() {
     const BYTES: usize = 120_000_000;
@@ -796,7 +799,7 @@ fn a_record_that_is_large_when_it_is_unpacked_is_read() {
     assert_eq!(sizes, [6, BYTES, 6]);
 }
 
-/// A log whose producers compress, and have these options of librdkafka.
+/// Returns a log whose producers compress and have these options of librdkafka.
 fn packing(codec: &str, extra: &[(&str, &str)]) -> KafkaLog {
     let codec = ("compression.type", codec);
     let extra = extra.iter().chain([&codec]);
@@ -804,7 +807,7 @@ fn packing(codec: &str, extra: &[(&str, &str)]) -> KafkaLog {
     KafkaLog::open(KafkaOptions { extra, ..shared() }).unwrap()
 }
 
-/// Reads from an offset on, up to the record whose value is `behind`.
+/// Reads from an offset on, up to the record with the value `behind`.
 fn read_all(log: &dyn EventLog, source: &TopicPartition, from: i64) -> Vec<Record> {
     let mut reader = log.reader(std::slice::from_ref(source)).unwrap();
     reader.seek(source, from).unwrap();
@@ -830,7 +833,7 @@ fn one_record_stands_for_a_batch_that_is_too_large_unpacked() {
         let mut producer = log.producer(&name).unwrap();
         let zeros = |bytes: usize| record(&name, 0, vec![0_u8; bytes]);
         commit(&mut *producer, [record(&name, 0, "before")]);
-        // Nobody sees what was aborted: it is not unpacked either.
+        // Aborted batches are invisible, and are not unpacked either.
         producer.begin().unwrap();
         producer.send(zeros(LIMIT + 1)).unwrap();
         producer.abort().unwrap();
@@ -848,7 +851,7 @@ fn one_record_stands_for_a_batch_that_is_too_large_unpacked() {
             (batch.last_offset, Some(LIMIT as i64)),
             "{codec}"
         );
-        // The same as a member of a group, whose other partitions go on.
+        // A member of a group behaves the same, and its other partitions continue.
         let mut member = strict.subscribe(&name, &[&name]).unwrap();
         let mut seen: BTreeMap<i32, Vec<Record>> = BTreeMap::new();
         poll_until(&mut *member, |fetched| {
@@ -859,12 +862,12 @@ fn one_record_stands_for_a_batch_that_is_too_large_unpacked() {
                 && seen.values().all(|records| records.last().is_some_and(|last| last.value == b"behind"))
         });
         assert_eq!(seen[&0], read, "{codec}");
-        // With more room it is read.
+        // With a higher limit the batch is readable.
         assert_eq!(read_all(&log, &source, 0).len(), 4, "{codec}");
     }
 }
 
-/// Wherever in a batch reading begins, it comes to the same end; and records count as memory however small they are.
+/// Reading that begins anywhere in a batch ends at the same offset, and records count as memory however small they are.
 #[test]
 fn a_batch_of_too_many_records_is_the_same_from_each_of_them() {
     const COUNT: usize = 100_000;
@@ -896,7 +899,7 @@ fn a_batch_of_too_many_records_is_the_same_from_each_of_them() {
     }
 }
 
-/// Bytes of any kind: some that compress a thousandfold, some that do not at all, and all lengths in between.
+/// Returns values of all kinds: some that compress a thousandfold, some that do not at all, of many lengths.
 fn any_values() -> Vec<Vec<u8>> {
     let mut state = 1_u64;
     let mut byte = || {
@@ -946,7 +949,7 @@ fn no_stranger_s_record_stands_for_a_batch() {
     assert_eq!(UnreadableBatch::of(&read[0]), None);
 }
 
-/// Has others create and remove the same topics beside a test until it is dropped.
+/// Creates and removes the same topics beside a test until it is dropped.
 struct Neighbours {
     stop: mpsc::Sender<()>,
     thread: Option<std::thread::JoinHandle<usize>>,
@@ -954,7 +957,7 @@ struct Neighbours {
 
 impl Neighbours {
     const TOPICS: usize = 12;
-    /// Of each topic, in turns.
+    /// Alternating numbers of partitions of each topic.
     const PARTITIONS: [i32; 2] = [8, 2];
 
     fn start(prefix: String) -> Self {
@@ -972,7 +975,8 @@ impl Neighbours {
                 let new = |name| NewTopic::new(name, partitions, TopicReplication::Fixed(1));
                 block_on(admin.create_topics(&names.iter().copied().map(new).collect::<Vec<_>>(), &options))
                     .unwrap();
-                // A broker learns of topics behind its controller, which would leave it behind for minutes, and with it all tests beside.
+                // A broker learns of topics after its controller. Without this wait it would fall behind for minutes,
+                // and with it all concurrent tests.
                 Self::await_known(&admin, names[Self::TOPICS - 1], true);
                 block_on(admin.delete_topics(&names, &options)).unwrap();
                 Self::await_known(&admin, names[Self::TOPICS - 1], false);
@@ -993,7 +997,7 @@ impl Neighbours {
         }
     }
 
-    /// How often all were created and removed.
+    /// Ends it; returns how often all topics were created and removed.
     fn end(mut self) -> usize {
         self.stop.send(()).unwrap();
         self.thread.take().unwrap().join().unwrap()
@@ -1039,7 +1043,7 @@ fn topics_are_looked_up_while_those_of_others_come_and_go() {
             ..Default::default()
         }])
         .unwrap();
-        // A listing of all topics has those that stay.
+        // A listing of all topics contains the permanent ones.
         let listed = log.topics().unwrap();
         assert!([&name, &other].iter().all(|own| listed.iter().any(|info| info.spec.name == **own)));
     }

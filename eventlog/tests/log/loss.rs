@@ -1,5 +1,5 @@
-//! What is missing of a log beside its damage: a write-ahead log that is gone, cut or changed, a file that is older or gone. It is
-//! never taken for an older or an empty log.
+//! Losses of a log other than damage: a missing, truncated or changed write-ahead log, an older or missing file. Such a
+//! log is never mistaken for an older or an empty one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,19 +8,19 @@ use warptape_eventlog::{LogError, sqlite::Loss};
 
 use super::*;
 
-/// The files of a log, by their endings.
+/// The files of a log, by their suffixes.
 pub type Files = BTreeMap<&'static str, Vec<u8>>;
 pub const ENDINGS: [&str; 4] = ["", "-wal", "-head", "-shm"];
 
-/// What lies there; a write-ahead log that is in use goes without its index, as it does after a crash.
+/// Reads the files of a log; without the index of a write-ahead log, as after a crash.
 pub fn files(log: &Path) -> Files {
     let read = |ending| Some((ending, fs::read(beside(log, ending)).ok()?));
-    // SQLite makes an empty write-ahead log where there is none.
+    // SQLite creates an empty write-ahead log if there is none.
     let is_something = |(ending, bytes): &(&str, Vec<u8>)| *ending != "-wal" || !bytes.is_empty();
     ENDINGS.into_iter().filter(|ending| *ending != "-shm").filter_map(read).filter(is_something).collect()
 }
 
-/// Puts these files there, and no others.
+/// Replaces the files of a log by these.
 pub fn place(log: &Path, files: &Files) {
     for ending in ENDINGS {
         let _ = fs::remove_file(beside(log, ending));
@@ -36,11 +36,11 @@ fn beside(log: &Path, ending: &str) -> std::path::PathBuf {
     path.into()
 }
 
-/// Transactions that the write-ahead log has, each of one record.
+/// Number of transactions in the write-ahead log, each of one record.
 const TRANSACTIONS: i64 = 8;
 
-/// The files of a log as a killed process leaves them: `TRANSACTIONS` records, and as many in the write-ahead log alone; and those
-/// of the log when it was closed before.
+/// Returns the files of a log as a killed process leaves them, and those from an earlier close. The former have
+/// `TRANSACTIONS` records, and as many more only in the write-ahead log.
 fn crashed(folder: &Path) -> (Files, Files) {
     let path = folder.join("crashed.db");
     let write = |log: &SqliteLog| {
@@ -63,7 +63,7 @@ fn crashed(folder: &Path) -> (Files, Files) {
     (files(&path), closed)
 }
 
-/// The records and the committed offset of a log, both ways of opening it.
+/// Reads the number of records and the committed offset of a log, opened in both ways.
 fn read(path: &Path) -> Result<(usize, Option<i64>), LogError> {
     let before = files(path);
     let of = |log: SqliteLog| {
@@ -110,7 +110,7 @@ fn a_log_without_its_write_ahead_log_is_refused() {
     let lost = ["log.db-head", "transactions are lost", "t/0 offsets 8 to 15", "log recover --log sqlite:"];
     place(&path, &without(&["-wal"]));
     check_refused(&path, &lost);
-    // The file alone, as `cp log.db` copies it from a log in use, and with its write-ahead log.
+    // The file alone, as `cp log.db` copies it from a log in use; then with its write-ahead log.
     place(&path, &without(&["-wal", "-head"]));
     check_refused(&path, &["log.db-head is missing", "was not closed", "log recover", "log backup"]);
     place(&path, &without(&["-head"]));
@@ -120,7 +120,7 @@ fn a_log_without_its_write_ahead_log_is_refused() {
     fs::write(&path, &closed[""]).unwrap();
     fs::remove_file(beside(&path, "-wal")).unwrap();
     check_refused(&path, &lost);
-    // Nothing in its place, and an empty file.
+    // No file in its place; then an empty one.
     place(&path, &without(&[""]));
     let error = SqliteLog::open(&path, Durability::Process).err().unwrap().to_string();
     assert!(
@@ -139,7 +139,7 @@ fn a_head_that_may_not_be_read_is_not_missing() {
     let (whole, _) = crashed(folder.path());
     place(&path, &whole);
     fs::set_permissions(beside(&path, "-head"), std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
-    // The superuser reads it nevertheless.
+    // The superuser can read it anyway.
     let log = SqliteLog::open_existing(&path).unwrap();
     assert_eq!(drain(&mut *log.reader(&[at("t", 0)]).unwrap()).len(), 2 * TRANSACTIONS as usize);
 }
@@ -152,11 +152,11 @@ fn a_closed_log_is_one_file() {
     let half = (TRANSACTIONS as usize, Some(TRANSACTIONS - 1));
     place(&path, &closed);
     assert_eq!(read(&path).unwrap(), half);
-    // Reading it leaves it closed, and so does writing nothing.
+    // Reading leaves the log closed, and so does opening it for writing without a write.
     place(&path, &Files::from([("", closed[""].clone())]));
     assert_eq!(read(&path).unwrap(), half);
     assert_eq!(files(&path).keys().copied().collect::<Vec<_>>(), [""]);
-    // While another one writes, the last to end closes it.
+    // With two writers, the last one to end closes the log.
     let (one, two) = (open(&path), open(&path));
     let (mut first, mut second) = (one.producer("one").unwrap(), two.producer("two").unwrap());
     commit(&mut *first, [record("t", 0, "x")]);
@@ -184,7 +184,7 @@ fn a_write_ahead_log_that_is_cut_or_changed_is_refused() {
         changed[at] ^= 4;
         files.insert("-wal", changed);
         place(&path, &files);
-        // What SQLite never reads may change.
+        // Bytes that SQLite never reads may change.
         match read(&path) {
             Ok(read) => assert_eq!(read.0, 2 * TRANSACTIONS as usize, "bit of byte {at}"),
             Err(error) => {
@@ -222,11 +222,11 @@ fn a_recovery_goes_on_from_what_is_whole_and_says_what_it_gives_up() {
         panic!("{:?}", recovered.losses)
     };
     assert_eq!((name.as_str(), *next), ("t", 2 * TRANSACTIONS));
-    // The last was the close.
+    // The last transaction was the close.
     assert_eq!(next - first, *lost, "{:?}", recovered.losses);
     let log = open(&path);
     log.check().unwrap();
-    // Offsets are not used again, and reading goes on behind them.
+    // Lost offsets are not reused, and reading continues behind them.
     let mut member = log.subscribe("g", &["t"]).unwrap();
     let read = drain(&mut *member);
     assert_eq!(read.last().unwrap().1.offset, first - 1);
@@ -250,11 +250,11 @@ fn a_recovery_that_was_killed_keeps_the_write_ahead_log() {
     fs::remove_file(beside(&path, "-damaged-1")).unwrap();
     fs::remove_file(beside(&path, "-damaged-1-wal")).unwrap();
 
-    // It had moved nothing but the write-ahead log.
+    // It had moved only the write-ahead log.
     place(&path, &cut);
     fs::write(beside(&path, "-recovering"), "a copy").unwrap();
     fs::rename(beside(&path, "-wal"), beside(&path, "-damaged-1-wal")).unwrap();
-    // Somebody looked meanwhile.
+    // Another process opened the log meanwhile.
     assert!(SqliteLog::open_existing(&path).is_err());
     let recovered = SqliteLog::recover(&path, &mut |_| {}).unwrap();
     assert_eq!(recovered.losses, losses);
@@ -262,7 +262,7 @@ fn a_recovery_that_was_killed_keeps_the_write_ahead_log() {
     assert!(fs::read(beside(&path, "-damaged-1-wal")).unwrap() == cut["-wal"]);
     assert!(!beside(&path, "-recovering").exists());
 
-    // What lies there of an earlier one is neither taken nor overwritten.
+    // Files kept by an earlier recovery are neither used nor overwritten.
     fs::remove_file(beside(&path, "-damaged-1")).unwrap();
     place(&path, &cut);
     let recovered = SqliteLog::recover(&path, &mut |_| {}).unwrap();
@@ -328,7 +328,7 @@ fn a_recovery_leaves_out_what_is_damaged_and_sets_groups_back() {
     assert_eq!(log.committed("ahead", &at("t", 0)).unwrap(), Some(40));
     drop(log);
 
-    // More damage right behind what is given up already.
+    // More damage right behind the offsets given up already.
     for (partition, offset) in [(0, 8), (1, 6)] {
         let other = rusqlite::Connection::open(&path).unwrap();
         let sql = format!("UPDATE records_1_{partition} SET block = zeroblob(20) WHERE offset = {offset}");
@@ -400,7 +400,7 @@ fn a_recovery_believes_no_head_that_lags() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.db");
     let (_, closed) = crashed(folder.path());
-    // A log of more transactions and fewer records.
+    // Another log, with more transactions and fewer records.
     let log = open(&path);
     topic(&log, "t", 1);
     for _ in 0..3 * TRANSACTIONS {
@@ -450,7 +450,7 @@ fn a_backup_is_whole_while_others_write() {
     }
 }
 
-/// Runs a command on a file as another process: to close a file of the log here would take the locks of this process from it.
+/// Runs a command on a file in another process: closing a file of the log here would drop this process's locks.
 fn run(program: &str, arguments: &[&str], path: &Path) {
     assert!(std::process::Command::new(program).args(arguments).arg(path).status().unwrap().success());
 }
@@ -502,7 +502,7 @@ fn what_happens_to_files_beside_an_open_log_is_said_at_once_and_loses_nothing() 
             check(log.topics().unwrap_err());
             check(log.producer("q").err().unwrap());
         }
-        // As if all were killed now.
+        // The state as if all processes were killed now.
         let left = files(&path);
         let killed = folder.path().join("killed.db");
         place(&killed, &left);

@@ -1,4 +1,4 @@
-//! The embedded log from outside: what every log must do, and what this one promises beyond it.
+//! Tests of the embedded log from outside: the conformance checks, and its further guarantees.
 
 use warptape_eventlog::{
     Consumer, Durability, EventLog, Fetched, NewRecord, Producer, Record, SqliteLog, TopicPartition,
@@ -74,7 +74,7 @@ fn commit(producer: &mut dyn Producer, records: impl IntoIterator<Item = NewReco
     producer.commit().unwrap();
 }
 
-/// All records that are there now.
+/// Returns all records available now.
 fn drain(consumer: &mut dyn Consumer) -> Vec<(TopicPartition, Record)> {
     let mut drained = Vec::new();
     loop {
@@ -88,7 +88,7 @@ fn drain(consumer: &mut dyn Consumer) -> Vec<(TopicPartition, Record)> {
     }
 }
 
-/// Longest wait for something that must come: far more than it takes on a busy machine.
+/// Longest wait for something that must come: far more than a busy machine needs.
 const ARRIVAL_MAX: Duration = Duration::from_secs(300);
 
 /// Polls until `count` records came.

@@ -1,4 +1,4 @@
-//! Random transactions, aborts, fencing, reopening and reading, against a model that is a list per partition.
+//! Random transactions, aborts, fencing, reopening and reading, compared with a model: a list per partition.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use warptape_eventlog::LogError;
 
 use super::*;
 
-/// The topics: the last one is compacted.
+/// The topics; the last one is compacted.
 const TOPICS: [&str; 3] = ["a", "b", "c"];
 const PARTITIONS: i32 = 2;
 const PRODUCERS: [&str; 2] = ["p", "q"];
@@ -56,7 +56,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let topic = 0..TOPICS.len();
     let partition = 0..PARTITIONS;
     let key = prop_oneof![1 => Just(None), 3 => (0..4_u8).prop_map(Some)];
-    // Some values take overflow pages.
+    // Some values need overflow pages.
     let length = prop_oneof![9 => 0..200_usize, 1 => 0..60_000_usize];
     let send = (producer.clone(), topic.clone(), partition.clone(), key, length).prop_map(
         |(producer, topic, partition, key, length)| Step::Send { producer, topic, partition, key, length },
@@ -94,10 +94,10 @@ struct Open {
     offsets: BTreeMap<i32, i64>,
 }
 
-/// What the log must hold.
+/// The expected content of the log.
 #[derive(Default)]
 struct Model {
-    /// Committed records; `None` where compaction took one away.
+    /// Committed records; `None` for one removed by compaction.
     partitions: BTreeMap<TopicPartition, Vec<Option<NewRecord<'static>>>>,
     offsets: BTreeMap<i32, i64>,
     open: [Option<Open>; PRODUCERS.len()],
@@ -122,7 +122,7 @@ impl Model {
         self.offsets.extend(open.offsets);
     }
 
-    /// What a reader would get of a partition from its position on.
+    /// Returns the records that a reader would get of a partition from its position on.
     fn rest(&self, source: &TopicPartition) -> Vec<(i64, &NewRecord<'static>)> {
         let position = self.positions[source];
         let records = self.partitions.get(source).map_or(&[][..], Vec::as_slice);
@@ -165,7 +165,7 @@ fn sources() -> Vec<TopicPartition> {
     TOPICS.iter().flat_map(|topic| (0..PARTITIONS).map(move |partition| at(topic, partition))).collect()
 }
 
-/// The log with everything that is open on it.
+/// The log with all its open handles.
 struct Subject {
     log: SqliteLog,
     producers: Vec<Box<dyn Producer>>,
@@ -265,7 +265,7 @@ fn run(steps: Vec<Step>) {
     check_end(subject, model);
 }
 
-/// Everything is there after all, and nothing else.
+/// Checks at the end that exactly the expected records exist.
 fn check_end(mut subject: Subject, mut model: Model) {
     subject.reader.resume(&sources()).unwrap();
     model.paused.values_mut().for_each(|paused| *paused = false);

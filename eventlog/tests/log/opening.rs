@@ -1,11 +1,11 @@
-//! Opening: paths, files of others, versions, what may not be written, and what fails half-way.
+//! Opening: paths, foreign files, versions, missing permissions, and failures half-way.
 
 use rusqlite::Connection;
 use warptape_eventlog::{LogError, OpenMode, open_url};
 
 use super::*;
 
-/// The error of opening `path` for writing, and for reading, with words that its message must have.
+/// Checks that opening `path` fails for writing and for reading, with a message that contains these words.
 fn check_refused(path: &Path, words: &[&str]) {
     let before = std::fs::read(path).ok();
     for error in [
@@ -124,7 +124,7 @@ fn a_log_opened_for_reading_cannot_be_written() {
     check(log.producer("p").map(drop));
     check(log.subscribe("g", &["t"]).map(drop));
     check(log.create_topics(&[TopicSpec { name: "u".to_owned(), partitions: 1, ..TopicSpec::default() }]));
-    // It sees what is written meanwhile.
+    // It sees records written meanwhile.
     let mut reader = log.reader(&[at("t", 0)]).unwrap();
     commit(&mut *writer.producer("p").unwrap(), [record("t", 0, "x")]);
     assert_eq!(await_records(&mut *reader, 1)[0].1.value, b"x");
@@ -141,7 +141,7 @@ fn reading_changes_nothing() {
     assert_eq!(log.topics().unwrap().len(), 1);
     drop(log);
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
-    // A reader leaves SQLite's index files behind, for which it has no right to clean up; the next writer does.
+    // A reader leaves SQLite's index files behind, because it may not remove them; the next writer does.
     topic(&open(&path), "t", 1);
     let mut names: Vec<_> =
         std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -184,7 +184,7 @@ fn details_that_a_broker_would_not_keep() {
     let mut reader = log.reader(&[at("t", 1)]).unwrap();
     let read = drain(&mut *reader);
     assert!(read.iter().map(|(_, record)| record.timestamp_ns).eq(times.into_iter().chain([5])));
-    // Offsets are dense from 0, over aborts too.
+    // Offsets are dense from 0, across aborts too.
     assert!(read.iter().map(|(_, record)| record.offset).eq(0..6));
 }
 
@@ -199,7 +199,7 @@ fn a_commit_that_fails_at_its_end_leaves_nothing_and_can_be_repeated() {
     producer.send(record("t", 0, "x")).unwrap();
     producer.send(record("t", 1, "y")).unwrap();
     producer.send_offsets("g", &[(at("t", 0), 7)]).unwrap();
-    // Offsets are written last: their failure must take the records along.
+    // Offsets are written last: their failure must roll back the records too.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("ALTER TABLE committed_offsets RENAME TO elsewhere").unwrap();
     let mut reader = log.reader(&[at("t", 0), at("t", 1)]).unwrap();
@@ -217,7 +217,7 @@ fn a_commit_that_fails_at_its_end_leaves_nothing_and_can_be_repeated() {
     assert_eq!(member.committed(&at("t", 0)).unwrap(), Some(7));
 }
 
-/// What a process without any rights finds in a directory that it cannot write.
+/// Opens a log as a process without rights, in a directory that it cannot write.
 #[cfg(unix)]
 #[test]
 fn a_read_only_directory_can_be_read() {
@@ -239,15 +239,15 @@ fn a_read_only_directory_can_be_read() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    // The name would mean something in a URI.
+    // The name has a meaning in a URI.
     let path = directory.path().join("log?.db");
     let log = open(&path);
     topic(&log, "t", 1);
     commit(&mut *log.producer("p").unwrap(), [record("t", 0, "x")]);
     drop(log);
     let program = directory.path().join("program");
-    // By another process: a child that a test beside this one forks meanwhile would inherit a copy that is open for writing,
-    // and what is being written cannot be run.
+    // Copied by another process: a child forked by a concurrent test would inherit this process's open copy, and a file
+    // open for writing cannot run.
     let copied =
         std::process::Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
     assert!(copied.unwrap().success());
@@ -260,7 +260,7 @@ fn a_read_only_directory_can_be_read() {
     let mut command = std::process::Command::new(&program);
     let test = "opening::a_read_only_directory_can_be_read";
     command.args(["--exact", test, "--nocapture"]).env(VARIABLE, &path).current_dir("/");
-    // Permissions do not bind the superuser, who can take another identity instead.
+    // Permissions do not bind the superuser, so the test changes its identity.
     if std::fs::File::create(directory.path().join("probe")).is_ok() {
         command.uid(65534).gid(65534);
     }

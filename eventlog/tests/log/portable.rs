@@ -90,7 +90,7 @@ fn records_keep_offsets_times_keys_and_headers() {
     assert_eq!(read(&open(&backup), &at("t", 0)), read(&log, &at("t", 0)));
 }
 
-/// Whose clock times are of goes along into backups and what is recovered, and damage of it is found.
+/// Backups and recovered logs keep the record clock, and damage to it is found.
 #[test]
 fn times_are_of_the_clock_that_was_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -213,7 +213,7 @@ fn nothing_is_written_over_and_nothing_half_written_is_left() {
     refused("another process is writing");
     file.add_topic(&spec("t", 1, false)).unwrap();
     file.append(&at("t", 0), &at_offsets(0..100_000)).unwrap();
-    // What lies there meanwhile is no log.
+    // The unfinished file is not accepted as a log.
     fs::copy(&unfinished, folder.path().join("killed.db")).unwrap();
     SqliteLog::open_existing(folder.path().join("killed.db")).err().expect("half a file is refused");
     drop(file);

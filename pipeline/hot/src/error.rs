@@ -1,20 +1,20 @@
-//! What can go wrong with hot state. None of it ends a pipeline.
+//! Errors of hot state. None of them ends a pipeline.
 
 use warptape_eventlog::LogError;
 
 /// Every failure of hot state. Messages name the server without its password.
 #[derive(Debug, thiserror::Error)]
 pub enum HotError {
-    /// The server cannot be reached, or did not do what it was asked.
+    /// The server cannot be reached, or a command failed.
     #[error(
         "{url}: {doing} failed: {cause}; check hot_state.url and that the server runs and lets this user in"
     )]
     Redis {
         /// The server.
         url: String,
-        /// What was attempted.
+        /// The operation that failed.
         doing: &'static str,
-        /// What the client or the server said.
+        /// The message of the client or the server.
         cause: redis::RedisError,
     },
     /// The keys belong to another version of Warptape.
@@ -43,12 +43,12 @@ pub enum HotError {
         url: String,
         /// The key.
         key: String,
-        /// The field, where it is one of a hash.
+        /// The field of a hash; `None` for other keys.
         field: Option<String>,
-        /// What is wrong with it.
+        /// The fault of the value.
         cause: serde_json::Error,
     },
-    /// What was written is gone: the server was emptied or restarted. The writer begins anew.
+    /// The written values are gone, because the server was emptied or restarted. The writer begins anew.
     #[error(
         "{url}: the server was emptied, or another process began anew; hot state is taken up again from the log"
     )]
@@ -56,7 +56,7 @@ pub enum HotError {
         /// The server.
         url: String,
     },
-    /// The log that hot state is made from cannot be read.
+    /// The log, the source of hot state, cannot be read.
     #[error(transparent)]
     Log(#[from] LogError),
 }

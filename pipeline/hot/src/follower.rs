@@ -1,4 +1,4 @@
-//! Reads the committed log beside the engine: the journal, and signals and results of the partitions it is told.
+//! Reads the committed log beside the engine: the journal, and signals and results of the given partitions.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::HotConfig;
 use crate::keys::PositionValue;
 
-/// Records of one fetch.
+/// Largest number of records of one fetch.
 const RECORDS_MAX: usize = 4_096;
-/// Bytes of one fetch, about.
+/// Approximate largest size of one fetch, in bytes.
 const BYTES_MAX: usize = 4 << 20;
-/// Longest wait for a record that should be there.
+/// Longest wait for a record that should exist.
 const RECORD_WAIT: Duration = Duration::from_secs(1);
-/// Wait between two looks whether the end is reached.
+/// Longest wait of one poll while reading to the end.
 const END_WAIT: Duration = Duration::from_millis(100);
 
-/// A topic that is followed partition by partition.
+/// A topic followed partition by partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Followed {
     /// Signals.
@@ -27,13 +27,13 @@ pub(super) enum Followed {
     Results,
 }
 
-/// What a poll gave.
+/// Result of a poll.
 pub(super) enum Read {
-    /// Records of a partition of a topic that is followed.
+    /// Records of a partition of a followed topic.
     Followed(Followed, PartitionId, Vec<Record>),
     /// Entries of a partition of the journal.
     Journal(usize, Vec<Record>),
-    /// Nothing in the time given.
+    /// No record within the timeout.
     Nothing,
 }
 
@@ -71,7 +71,7 @@ impl Follower {
         Ok(Self { reader, signals, results, journal })
     }
 
-    /// Waits for records for so long at most.
+    /// Waits for records, at most `timeout`.
     pub(super) fn poll(&mut self, timeout: Duration) -> Result<Read, LogError> {
         let Fetched::Records { source, records } = self.reader.poll(timeout, RECORDS_MAX, BYTES_MAX)? else {
             return Ok(Read::Nothing);
@@ -85,7 +85,7 @@ impl Follower {
         })
     }
 
-    /// Reads a partition from an offset on.
+    /// Starts reading a partition from an offset on.
     pub(super) fn follow(
         &mut self,
         topic: Followed,
@@ -97,19 +97,19 @@ impl Follower {
         self.reader.resume(&[source])
     }
 
-    /// Reads nothing of a partition any more.
+    /// Stops reading a partition.
     pub(super) fn leave(&mut self, partition: PartitionId) -> Result<(), LogError> {
         let both = [Followed::Signals, Followed::Results].map(|topic| self.source(topic, partition));
         self.reader.pause(&both)
     }
 
-    /// Where a partition begins and ends.
+    /// Returns the first and next offset of a partition.
     pub(super) fn range(&mut self, topic: Followed, partition: PartitionId) -> Result<OffsetRange, LogError> {
         let source = self.source(topic, partition);
         self.reader.offsets(&source)
     }
 
-    /// Was everything polled that lies before this offset? The last offsets may have no records.
+    /// Returns true if everything before this offset was polled. The last offsets may have no records.
     pub(super) fn has_reached(
         &mut self,
         topic: Followed,
@@ -120,7 +120,7 @@ impl Follower {
         Ok(self.reader.position(&source)? >= offset)
     }
 
-    /// Where a partition of the journal ends.
+    /// Returns the end of a partition of the journal.
     pub(super) fn journal_end(&mut self, partition: usize) -> Result<i64, LogError> {
         let source = TopicPartition { topic: self.journal.clone(), partition: partition as i32 };
         Ok(self.reader.offsets(&source)?.next)
@@ -135,12 +135,12 @@ impl Follower {
     }
 }
 
-/// Number of partitions of a topic; 0 where there is none.
+/// Returns the number of partitions of a topic; 0 if it does not exist.
 pub(super) fn partitions(log: &dyn EventLog, topic: &str) -> Result<i32, LogError> {
     log.partitions(topic)
 }
 
-/// Reads a partition from an offset to its present end.
+/// Reads a partition from an offset to its current end.
 pub(super) fn read_to_end(
     log: &dyn EventLog,
     source: &TopicPartition,
@@ -159,7 +159,7 @@ pub(super) fn read_to_end(
     Ok(())
 }
 
-/// Is this the log that a position was written from? It is if the record before the position is the same.
+/// Returns true if a position was written from this log: the record before the position must be the same.
 pub(super) fn is_of_log(
     log: &dyn EventLog,
     source: &TopicPartition,
@@ -168,7 +168,7 @@ pub(super) fn is_of_log(
 ) -> Result<bool, LogError> {
     let last = position.next_offset - 1;
     if last < range.first || last >= range.next {
-        // Before the log's beginning there is nothing to compare, and all that follows is newer.
+        // A record removed from the log's beginning cannot be compared; all later ones are newer.
         return Ok(last < range.first);
     }
     let mut reader = log.reader(std::slice::from_ref(source))?;
@@ -181,7 +181,7 @@ pub(super) fn is_of_log(
     }
 }
 
-/// What tells one record from another, as hex digits.
+/// Returns a hash that identifies a record, as hex digits.
 pub(super) fn record_hash(record: &Record) -> String {
     format!("{:016x}", xxh3_64(&record.value))
 }

@@ -1,13 +1,13 @@
-//! Names and values in Redis: the interface that `docs/hot-state.md` documents.
+//! Names and values in Redis: the interface documented in `docs/hot-state.md`.
 //!
-//! Values are JSON. The whole numbers with which a value begins are its stamp, by which `write.lua` tells which of two
-//! is newer, so the order of the fields below matters. This module knows no connection.
+//! Values are JSON. The leading whole numbers of a value are its stamp, by which `write.lua` finds the newer of two. So
+//! the order of the fields below matters. This module knows no connection.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId};
 
-/// Version of names and values. A writer that finds another one in Redis does not write.
+/// Version of names and values. A writer does not write if Redis has another version.
 pub const LAYOUT: &str = "1";
 /// Field of a symbol's hash with the value of its latest signal, whatever its kind.
 pub const LATEST: &str = "latest";
@@ -49,7 +49,7 @@ impl Keys {
         format!("{}result:{request_id}", self.prefix)
     }
 
-    /// Sorted set of the requests that were answered in a partition, by when their results expire, ms since the epoch.
+    /// Sorted set of the requests answered in a partition, by expiry of their results, ms since the epoch.
     pub fn results(&self, partition: PartitionId) -> String {
         format!("{}results:{partition}", self.prefix)
     }
@@ -100,7 +100,7 @@ pub struct SignalValue {
     pub record: Value,
 }
 
-/// The result of a risk request. It never changes, so it needs no stamp: the first that is written stays.
+/// The result of a risk request. It never changes, so it needs no stamp: the first one written stays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultValue {
     /// Offset of the record in the topic of results.
@@ -113,26 +113,27 @@ pub struct ResultValue {
     pub record: Value,
 }
 
-/// How far a partition's signals are written. Stamp: the offset, then the time.
+/// Position up to which a partition's signals are written. Stamp: the offset, then the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PositionValue {
     /// Signals before this offset are written, or newer ones of their kind are.
     pub next_offset: i64,
-    /// When this was written, ns since the epoch; a writer that lives writes it every second.
+    /// Time of writing, ns since the epoch; a live writer updates it every second.
     pub written_ns: i64,
     /// Offsets from `next_offset` to the end of the partition when this was written.
     pub behind: i64,
     /// Name of the process that wrote it.
     pub node: String,
-    /// Hash of the record before `next_offset`, as hex digits; empty where there is none. A log in which that record has
-    /// another hash is another log.
+    /// Hash of the record before `next_offset`, as hex digits; empty if there is none. A different hash of that record
+    /// means another log.
     pub record_hash: String,
 }
 
-/// Who computes a group. Stamp: the committed offset at which the partition was taken over, then time, then epoch.
+/// Process and lane that compute a group. Stamp: the committed offset at which the partition was taken over, then time,
+/// then epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacementValue {
-    /// Committed offset of the ticks at which the node took the partition over. It does not fall from owner to owner.
+    /// Committed offset of the ticks at which the node took the partition over. It never falls from owner to owner.
     pub assigned_offset: i64,
     /// Time of the decision, ns since the epoch.
     pub at_ns: i64,
@@ -147,19 +148,19 @@ pub struct PlacementValue {
 /// Health of a lane. Stamp: the time of writing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneValue {
-    /// When this was written, ns since the epoch; a process that lives writes it every second.
+    /// Time of writing, ns since the epoch; a live process updates it every second.
     pub written_ns: i64,
-    /// When the lane came into this state, ns since the epoch.
+    /// Time at which the lane entered this state, ns since the epoch.
     pub since_ns: i64,
     /// State.
     pub state: LaneState,
-    /// Why it is lost; empty otherwise.
+    /// Reason of a lost lane; empty otherwise.
     pub reason: String,
     /// Device name, such as `cpu:0`.
     pub device: String,
     /// Groups placed on it.
     pub groups: i64,
-    /// When it last finished a batch, ns since the epoch; 0 for never.
+    /// Time at which it last finished a batch, ns since the epoch; 0 for never.
     pub completed_ns: i64,
 }
 
@@ -173,11 +174,12 @@ pub enum LaneState {
     Lost,
     /// Its process ended in order, or is about to.
     Stopped,
-    /// It was ready, and its process no longer says so: it has ended or is cut off. What readers say, and never written.
+    /// It was ready, but its process no longer reports it: the process has ended or is cut off. Readers derive this
+    /// state; it is never written.
     Silent,
 }
 
-/// A value as it is written.
+/// Encodes a value for Redis.
 pub fn encode(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("structs of numbers and texts are JSON")
 }

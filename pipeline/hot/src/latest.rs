@@ -1,6 +1,6 @@
-//! The newest signals of what was read: all that is worth writing.
+//! The newest signals read so far; older ones need not be written.
 //!
-//! A pure fold, by ascending offset. It must not know where they go.
+//! A pure fold, by ascending offset. It does not know their destination.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ struct Entry {
 }
 
 impl Latest {
-    /// Takes a record of the topic of signals. One that cannot be read changes nothing.
+    /// Takes a record of the topic of signals. An unreadable one changes nothing.
     pub(super) fn push(&mut self, record: Record) -> Result<(), DecodeError> {
         let signal = decode_signal(&record.value)?;
         let (kind, bar_spec) = (signal.kind, signal.bar_spec);
@@ -50,12 +50,12 @@ impl Latest {
         Ok(())
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.entries
     }
 
-    /// Takes everything out: by symbol, the fields of its hash with their values.
+    /// Takes all entries: by symbol, the fields of its hash with their values.
     pub(super) fn take(
         &mut self,
         describer: &Describer,

@@ -1,9 +1,9 @@
-//! Hot state: the latest of each symbol and the results of risk requests in Redis, for those who want them now.
+//! Hot state: the latest values of each symbol and the results of risk requests in Redis, for fast queries.
 //!
-//! Redis is disposable: everything in it is derived from the committed log and stamped with its offset, and is made
-//! again when it is lost. A thread beside the engine reads the log like any other reader, so the engine neither waits
-//! for Redis nor knows of it, and what is written is committed. Where hot state is in memory, nothing runs, and whoever
-//! asks folds the answer from the log.
+//! Redis is disposable: everything in it is derived from the committed log, stamped with its offset, and rebuilt after
+//! a loss. A thread beside the engine reads the log like any other reader. So the engine neither waits for Redis nor
+//! knows of it, and only committed values are written. With hot state in memory, no thread runs, and each query folds
+//! its answer from the log.
 
 mod error;
 mod follower;
@@ -41,17 +41,17 @@ pub use url::{HotUrl, RedisUrl, without_password};
 
 use writer::Writer;
 
-/// How long a stop waits until everything committed is written.
+/// Longest wait of a stop until everything committed is written.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
-/// How long a stop waits for the thread: the drain, and what its last waits for Redis and for a name server take.
+/// Longest wait of a stop for the thread: the drain, and its last waits for Redis and for a name server.
 const STOP_MAX: Duration = Duration::from_secs(15);
 
-/// What the keeper of hot state needs to be told.
+/// Settings of the hot state's thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotConfig {
-    /// Put before every key.
+    /// Prefix of every key.
     pub prefix: String,
-    /// Name of this process, as the journal has it.
+    /// Name of this process in the journal.
     pub node: String,
     /// Topic of signals.
     pub signals: String,
@@ -59,24 +59,24 @@ pub struct HotConfig {
     pub requests: String,
     /// Topic of their results.
     pub results: String,
-    /// How long a result is kept, from the time of its record on.
+    /// Time to live of a result, from the time of its record.
     pub result_ttl: Duration,
     /// Topic of the journal.
     pub journal: String,
-    /// Groups of a partition of which no journal tells.
+    /// Number of groups of a partition without a journal.
     pub groups_per_partition: u32,
-    /// How late ticks may be, by which symbols are grouped.
+    /// Allowed lateness of ticks, by which symbols are grouped.
     pub lateness: Lateness,
 }
 
 impl HotConfig {
-    /// The group of a symbol within its partition, of so many.
+    /// Returns the group of a symbol within its partition of `groups` groups.
     fn group_of(&self, symbol: &str, groups: u32) -> GroupIndex {
         self.lateness.group_of(symbol, groups) as GroupIndex
     }
 }
 
-/// Tells the time, in nanoseconds since the epoch.
+/// A function that returns the time, in nanoseconds since the epoch.
 pub type NowNs = Box<dyn Fn() -> i64 + Send>;
 
 /// The thread that keeps hot state in Redis.
@@ -88,8 +88,7 @@ pub struct HotState {
 }
 
 impl HotState {
-    /// Starts the thread; it must be started before the engine, whose journal it follows from here on. It writes what
-    /// this process computes.
+    /// Starts the thread, before the engine, whose journal it follows from now on. It writes this process's partitions.
     pub fn start(
         log: Arc<dyn EventLog>,
         config: HotConfig,
@@ -105,7 +104,7 @@ impl HotState {
         let (runs, ended) = bounded(0);
         let writer = Writer::new(log, config, url, status.clone(), stopped, journal_ends, now_ns);
         let run = move || {
-            // Dropped with the thread, however it ends.
+            // Dropped when the thread ends in any way.
             let _runs: Sender<()> = runs;
             writer.run();
         };
@@ -117,15 +116,15 @@ impl HotState {
         Ok(Self { status, stop, ended })
     }
 
-    /// How it fares.
+    /// Returns the status.
     pub fn status(&self) -> Arc<HotStatus> {
         self.status.clone()
     }
 
-    /// Writes what is committed by now, as far as Redis takes it in time; gives the last status.
+    /// Writes everything committed by now, unless Redis is too slow; returns the last status.
     pub fn stop(self) -> Arc<HotStatus> {
         drop(self.stop);
-        // A thread that hangs in a name server is left alone: the process ends without it.
+        // A thread that hangs in a name server is abandoned: the process ends without it.
         if let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(STOP_MAX) {
             tracing::warn!("hot state did not end within {STOP_MAX:?}");
         }

@@ -1,6 +1,6 @@
-//! What a journal says of groups and lanes: where each group is computed, and how the lanes are.
+//! Groups and lanes according to a journal: each group's lane, and the lanes' health.
 //!
-//! A pure fold of the entries of one journal partition, which one process at a time writes.
+//! A pure fold of one journal partition's entries. One process at a time writes the partition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Placements {
     last_ns: i64,
 }
 
-/// A partition that the process owns.
+/// A partition owned by the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Assigned {
     /// Number of its groups.
@@ -29,7 +29,7 @@ pub(super) struct Assigned {
 }
 
 impl Placements {
-    /// Takes the next entry. Entries before the first start of a process say nothing that could be told apart.
+    /// Takes the next entry. Entries before the first start of a process are ignored, because their process is unknown.
     pub(super) fn push(&mut self, entry: &JournalEntry) {
         let at_ns = entry.at_ns;
         if let Input::Started(started) = &entry.input {
@@ -68,7 +68,7 @@ impl Placements {
                 }
             }
             Input::LaneLost(lost) => self.set_lane(lost.lane, at_ns, LaneState::Lost, &lost.reason),
-            // Nothing comes back from it but the next start.
+            // Draining ends only with the next start.
             Input::Draining(_) => {
                 for lane in self.lanes.values_mut().filter(|lane| lane.state == LaneState::Ready) {
                     (lane.state, lane.since_ns) = (LaneState::Stopped, at_ns);
@@ -110,37 +110,37 @@ impl Placements {
         }
     }
 
-    /// The process that writes the journal; `None` before its start was read.
+    /// Returns the name of the process that writes the journal; `None` before its start was read.
     pub(super) fn node(&self) -> Option<&str> {
         self.node.as_deref()
     }
 
-    /// The partitions that it owns.
+    /// Returns the partitions that it owns.
     pub(super) fn assigned(&self) -> &BTreeMap<PartitionId, Assigned> {
         &self.assigned
     }
 
-    /// Time of the last entry, ns since the epoch; 0 before the first.
+    /// Returns the time of the last entry, ns since the epoch; 0 before the first.
     pub(super) fn last_ns(&self) -> i64 {
         self.last_ns
     }
 
-    /// Where a group is computed.
+    /// Returns the placement of a group; `None` if unknown.
     pub(super) fn group(&self, partition: PartitionId, group: GroupIndex) -> Option<&PlacementValue> {
         self.groups.get(&(partition, group))
     }
 
-    /// Were groups placed since the last [`Self::take_changed`]?
+    /// Returns true if groups were placed since the last [`Self::take_changed`].
     pub(super) fn has_changed(&self) -> bool {
         !self.changed.is_empty()
     }
 
-    /// Takes all groups for changed.
+    /// Marks all groups as changed.
     pub(super) fn touch_all(&mut self) {
         self.changed = self.groups.keys().copied().collect();
     }
 
-    /// The groups that were placed since the last call.
+    /// Takes the groups placed since the last call.
     pub(super) fn take_changed(&mut self) -> Vec<(PartitionId, GroupIndex, PlacementValue)> {
         let changed = std::mem::take(&mut self.changed);
         let value =
@@ -148,7 +148,7 @@ impl Placements {
         changed.into_iter().filter_map(value).collect()
     }
 
-    /// All lanes as they are at a time.
+    /// Returns all lanes with their state, stamped with `written_ns`.
     pub(super) fn lanes(&self, written_ns: i64) -> impl Iterator<Item = (LaneId, LaneValue)> {
         let mut groups: BTreeMap<LaneId, i64> = BTreeMap::new();
         for placement in self.groups.values() {
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn a_life_of_a_process() {
         let mut placements = Placements::default();
-        // What came before the first start that is seen belongs to a process that is not known.
+        // Entries before the first known start belong to an unknown process.
         push(&mut placements, 1, assigned(7, 3), vec![place(7, 0, 0, 1)]);
         assert_eq!((placements.node(), placements.has_changed()), (None, false));
 

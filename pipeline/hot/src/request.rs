@@ -1,4 +1,4 @@
-//! The result of one risk request, from Redis or looked up in the log itself.
+//! The result of one risk request, from Redis or from the log.
 
 use serde::Serialize;
 use warptape_eventlog::{EventLog, TopicPartition};
@@ -12,18 +12,18 @@ use crate::results::answer;
 use crate::store::RedisStore;
 use crate::url::RedisUrl;
 
-/// What is known of a request.
+/// The state of a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestState {
     /// Id of the request.
     pub request_id: String,
-    /// Where this comes from: the Redis, without its password, or the log.
+    /// Source of the state: the Redis, without its password, or the log.
     pub source: String,
     /// Its result.
     pub result: ResultValue,
 }
 
-/// There is no result of a request.
+/// The request has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownRequest {
     /// Not in Redis.
@@ -32,7 +32,7 @@ pub enum UnknownRequest {
          (hot_state.result_ttl_s); with `--hot-state memory` it is looked up in the log"
     )]
     InRedis {
-        /// The request asked for.
+        /// The requested id.
         request_id: String,
         /// The Redis, without its password.
         source_name: String,
@@ -54,7 +54,7 @@ pub enum UnknownRequest {
     },
 }
 
-/// Asks Redis.
+/// Returns the result from Redis.
 pub fn result_from_redis(
     url: &RedisUrl,
     keys: Keys,
@@ -69,7 +69,7 @@ pub fn result_from_redis(
     })
 }
 
-/// Looks through all results of the log: the first one of the id, by time where several partitions have it.
+/// Searches all results of the log. Returns the first one of the id, by time if several partitions have it.
 pub fn result_from_log(
     log: &dyn EventLog,
     config: &HotConfig,
@@ -80,7 +80,7 @@ pub fn result_from_log(
     let mut first: Option<ResultValue> = None;
     for partition in 0..partitions(log, topic)? {
         read_to_end(log, &TopicPartition { topic: topic.clone(), partition }, 0, |record| {
-            // The key of a result is the id of its request. What is no result says nothing.
+            // The key of a result is the id of its request. Other records are ignored.
             if record.key.as_deref() == Some(request_id.as_bytes())
                 && first.as_ref().is_none_or(|first| record.timestamp_ns < first.committed_ns)
                 && let Ok(Some((_, value))) = answer(&describer, partition, &record)

@@ -1,6 +1,6 @@
-//! Results of risk requests that were read and wait to be written: which of them are kept, and for how long.
+//! Results of risk requests waiting to be written: their selection and their time to live.
 //!
-//! A result never changes, so there is no newest one: the first of an id stays. This module knows no connection.
+//! A result never changes: the first one of an id stays. This module knows no connection.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use warptape_schemas::{DecodeError, Describer, decode_risk_result};
 
 use crate::keys::ResultValue;
 
-/// Offsets before the end of a partition from which on results are written whenever a connection begins: Redis does not
-/// say which of them it has.
+/// Number of offsets before a partition's end that each connection writes again, because Redis does not tell which
+/// results it has.
 const OFFSETS_BACK_MAX: i64 = 65_536;
 pub(super) const NS_PER_MS: i64 = 1_000_000;
 
@@ -28,13 +28,13 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Begins where results may still have to be written.
+    /// Begins at the first result that may still have to be written.
     pub(super) fn new(range: OffsetRange) -> Self {
         let next_offset = range.first.max(range.next - OFFSETS_BACK_MAX);
         Self { next_offset, end: range.next, held: Vec::new(), held_bytes: 0 }
     }
 
-    /// Takes the next records, but for those that have expired.
+    /// Takes the next records, except expired ones.
     pub(super) fn push(&mut self, records: Vec<Record>, now_ns: i64, ttl: Duration) {
         let Some(last) = records.last() else { return };
         self.next_offset = last.offset + 1;
@@ -46,32 +46,32 @@ impl Results {
         }
     }
 
-    /// Number of records that wait.
+    /// Returns the number of waiting records.
     pub(super) fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Their bytes.
+    /// Returns the size of the waiting records in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.held_bytes
     }
 
-    /// Takes out what waits.
+    /// Takes all waiting records.
     pub(super) fn take(&mut self) -> Vec<Record> {
         self.held_bytes = 0;
         std::mem::take(&mut self.held)
     }
 }
 
-/// How long a result is still kept; `None` for one that has expired.
+/// Returns the remaining time to live of a result in milliseconds; `None` for an expired one.
 pub(super) fn expires_in_ms(record: &Record, now_ns: i64, ttl: Duration) -> Option<i64> {
     let age_ms = now_ns.saturating_sub(record.timestamp_ns).max(0) / NS_PER_MS;
     let left_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX) - age_ms;
     (left_ms > 0).then_some(left_ms)
 }
 
-/// The id and the value of a result. `None` where there is nothing to keep: the refusal of a duplicate is no answer to the
-/// request that has the id, and a request that could not be read has none.
+/// Returns the id and the value of a result; `None` if there is nothing to keep. The rejection of a duplicate is no
+/// answer to the request with that id, and an unreadable request has no id.
 pub(super) fn answer(
     describer: &Describer,
     partition: PartitionId,
@@ -103,7 +103,7 @@ mod tests {
         let ttl = Duration::from_secs(1);
         let left = |at_ms| expires_in_ms(&record(0, at_ms), 5_000 * NS_PER_MS, ttl);
         assert_eq!([4_999, 4_001, 4_000, 0].map(left), [Some(999), Some(1), None, None]);
-        // A clock that is ahead keeps nothing for longer.
+        // A record's clock that is ahead does not extend its time to live.
         assert_eq!(left(9_000), Some(1_000));
     }
 

@@ -1,4 +1,5 @@
-//! One connection to Redis and what is read for it: partitions from where Redis is with them, written as they grow.
+//! One connection to Redis and its reading of the log: each partition from Redis's stored position, written as it
+//! grows.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -20,56 +21,56 @@ use crate::store::{HashWrite, RedisStore, ResultWrite, StoredPartition};
 use crate::url::RedisUrl;
 use crate::{HotConfig, NowNs};
 
-/// How often positions and lanes are written though nothing new came: a sign of life, and how an emptied Redis is noticed.
+/// Interval at which positions and lanes are written without news: a heartbeat, which also detects an emptied Redis.
 const BEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest time that what was read waits for more before it is written.
+/// Longest time that read values wait for more before they are written.
 const HOLD_MAX: Duration = Duration::from_millis(50);
-/// The same while there is much to catch up: most of it will be overtaken.
+/// The same while there is much to catch up: newer values will replace most of them.
 const HOLD_BEHIND_MAX: Duration = Duration::from_secs(1);
-/// Records to catch up that are much.
+/// Number of records behind that counts as much.
 const BEHIND_MUCH: u64 = 50_000;
-/// Fields and results that may wait to be written.
+/// Largest number of fields and results waiting to be written.
 const VALUES_MAX: usize = 32_768;
-/// Bytes of results that may wait to be written.
+/// Largest size of results waiting to be written, in bytes.
 const RESULT_BYTES_MAX: usize = 8 << 20;
 
-/// What all sessions go by.
+/// Shared dependencies of all sessions.
 pub(super) struct Tools {
     pub(super) log: Arc<dyn EventLog>,
     pub(super) config: HotConfig,
     pub(super) keys: Keys,
     pub(super) status: Arc<HotStatus>,
-    /// The time, in nanoseconds since the epoch.
+    /// Returns the time, in nanoseconds since the epoch.
     pub(super) now_ns: NowNs,
     pub(super) describer: Describer,
 }
 
-/// See the module.
+/// A session; the module describes it.
 pub(super) struct Session {
     pub(super) follower: Follower,
     store: RedisStore,
     partitions: BTreeMap<PartitionId, Partition>,
-    /// When the oldest of what waits to be written was read.
+    /// Time at which the oldest waiting value was read; `None` if none waits.
     holds_since: Option<Instant>,
     beat_at: Instant,
     began_at: Instant,
-    /// Has everything been written once since then?
+    /// True if everything has been written once since the session began.
     has_caught_up: bool,
 }
 
 /// A partition that is written.
 struct Partition {
     assigned: Assigned,
-    /// Name of the rebuild that its values in Redis belong to.
+    /// Name of the rebuild of its values in Redis.
     rebuild: String,
     /// Next signal to read.
     next_offset: i64,
-    /// Of the record before.
+    /// Hash of the record before `next_offset`.
     record_hash: String,
     /// End of the signals as last seen.
     end: i64,
     latest: Latest,
-    /// Symbols that are in the index.
+    /// Symbols already in the index.
     indexed: HashSet<String>,
     results: Results,
 }
@@ -96,7 +97,7 @@ impl Session {
         })
     }
 
-    /// Writes these partitions from now on, and no others.
+    /// Sets the partitions to write from now on.
     pub(super) fn adopt(
         &mut self,
         tools: &Tools,
@@ -117,7 +118,7 @@ impl Session {
         Ok(())
     }
 
-    /// Begins with a partition where Redis is with it, if what it has comes from this log; else anew.
+    /// Begins a partition at Redis's position if its values come from this log; otherwise rebuilds it.
     fn begin_partition(
         &mut self,
         tools: &Tools,
@@ -166,9 +167,9 @@ impl Session {
         Ok(())
     }
 
-    /// Takes signals that were read.
+    /// Takes signals read from the log.
     pub(super) fn take(&mut self, tools: &Tools, partition: PartitionId, records: Vec<Record>) {
-        // Records of a partition that was left may still be on their way.
+        // Records of a released partition may still arrive.
         let Some(known) = self.partitions.get_mut(&partition) else { return };
         let Some(last) = records.last() else { return };
         known.next_offset = last.offset + 1;
@@ -184,7 +185,7 @@ impl Session {
         self.holds_since.get_or_insert_with(Instant::now);
     }
 
-    /// Takes results that were read.
+    /// Takes results read from the log.
     pub(super) fn take_results(&mut self, tools: &Tools, partition: PartitionId, records: Vec<Record>) {
         let Some(known) = self.partitions.get_mut(&partition) else { return };
         known.results.push(records, (tools.now_ns)(), tools.config.result_ttl);
@@ -193,12 +194,12 @@ impl Session {
         }
     }
 
-    /// Does something wait to be written?
+    /// Returns true if values wait to be written.
     pub(super) fn holds_something(&self) -> bool {
         self.holds_since.is_some()
     }
 
-    /// Is it time to write what waits?
+    /// Returns true if waiting values are due.
     pub(super) fn is_due(&self, is_idle: bool) -> bool {
         let Some(since) = self.holds_since else { return false };
         let partitions = self.partitions.values();
@@ -209,7 +210,7 @@ impl Session {
         is_idle || is_full || since.elapsed() >= hold
     }
 
-    /// Writes placements and what waits, then how far that is.
+    /// Writes placements and waiting values, then the positions.
     pub(super) fn flush(
         &mut self,
         tools: &Tools,
@@ -234,7 +235,7 @@ impl Session {
                 })
                 .collect();
             written += store.write(&writes)?;
-            // Only now: whoever reads this position may rely on all that comes before it.
+            // Written last, because readers of a position rely on everything before it.
             store.write(&[known.position_write(tools, partition)])?;
         }
         for (&partition, known) in partitions.iter_mut().filter(|(_, known)| known.results.len() > 0) {
@@ -260,12 +261,12 @@ impl Session {
         self.store.write(&[HashWrite { key: tools.keys.placements(), rebuild: None, fields }])
     }
 
-    /// Is it time for a sign of life?
+    /// Returns true if a heartbeat is due.
     pub(super) fn is_beat_due(&self) -> bool {
         self.beat_at <= Instant::now()
     }
 
-    /// A sign of life: positions, and lanes as they are now.
+    /// Writes a heartbeat: positions, and the current lanes.
     pub(super) fn beat(&mut self, tools: &Tools, lanes: Vec<(LaneId, LaneValue)>) -> Result<(), HotError> {
         self.beat_at = Instant::now() + BEAT_INTERVAL;
         self.store.check_types(&self.partitions.keys().copied().collect::<Vec<_>>())?;
@@ -275,7 +276,7 @@ impl Session {
             known.end = end_seen(follower, Followed::Signals, partition, known.next_offset)?;
             let results = &mut known.results;
             results.end = end_seen(follower, Followed::Results, partition, results.next_offset)?;
-            // What was read and waits is not there yet, so its position is not told.
+            // A partition with waiting values is not written up to its position yet.
             if known.latest.len() == 0 {
                 writes.push(known.position_write(tools, partition));
             }
@@ -300,7 +301,7 @@ impl Session {
         }
     }
 
-    /// Are all signals and results read that are committed?
+    /// Returns true if all committed signals and results are read.
     pub(super) fn is_at_end(&mut self) -> Result<bool, HotError> {
         for &partition in self.partitions.keys() {
             for topic in [Followed::Signals, Followed::Results] {
@@ -313,7 +314,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Signals and results that are committed and not read, as last seen.
+    /// Returns the number of committed signals and results that are not read, as last seen.
     fn behind(&self) -> u64 {
         let between = |next_offset: i64, end: i64| (end - next_offset).max(0) as u64;
         let behind = |known: &Partition| {
@@ -323,7 +324,7 @@ impl Session {
     }
 }
 
-/// Where a partition ends; for one that is read to its end, behind its last record.
+/// Returns the end of a partition; if it is read to its end, the offset behind its last record.
 fn end_seen(
     follower: &mut Follower,
     topic: Followed,
@@ -335,7 +336,7 @@ fn end_seen(
     Ok(if is_at_end { next_offset } else { end.max(next_offset) })
 }
 
-/// What of these results is to be written.
+/// Returns the writes for these results.
 fn result_writes(
     tools: &Tools,
     partition: PartitionId,

@@ -1,4 +1,4 @@
-//! How hot state fares: written by the thread that keeps it, shown by displays.
+//! Status of hot state: written by its thread, shown by displays.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard};
@@ -8,7 +8,7 @@ use indicatif::{HumanCount, HumanDuration};
 
 use crate::url::RedisUrl;
 
-/// State of the connection, and how far signals and results are written.
+/// State of the connection, and counts of written signals and results.
 #[derive(Debug)]
 pub struct HotStatus {
     url: String,
@@ -22,13 +22,13 @@ pub struct HotFigures {
     pub connection: Connection,
     /// Values written to Redis: fields of hashes, and results.
     pub written: u64,
-    /// Signals and results in the log that are not written yet, as last seen.
+    /// Signals and results in the log not written yet, as last seen.
     pub behind: u64,
     /// Partitions rebuilt from the log's beginning, because Redis had nothing of them or something else.
     pub rebuilds: u64,
     /// Connections lost.
     pub losses: u64,
-    /// Records of the log that could not be read as what they should be; they are passed over.
+    /// Records of the log that could not be decoded; they are skipped.
     pub unreadable: u64,
 }
 
@@ -42,16 +42,16 @@ pub enum Connection {
     Up,
     /// Lost, or never had.
     Down {
-        /// Since when.
+        /// Start of this state.
         since: Instant,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The log that hot state is made from cannot be read; nothing is known against Redis.
+    /// The log, the source of hot state, cannot be read; Redis is not at fault.
     NoLog {
-        /// Since when.
+        /// Start of this state.
         since: Instant,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Ended with the process.

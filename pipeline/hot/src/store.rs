@@ -1,6 +1,6 @@
-//! One connection to Redis, and the few things that are done with it. Every wait is bounded.
+//! One connection to Redis and the operations on it. Every wait is bounded.
 //!
-//! It knows keys, scripts and pipelines. What is worth writing, and when, is the writer's.
+//! It knows keys, scripts and pipelines. The writer decides the values to write, and when.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,43 +20,43 @@ use crate::url::RedisUrl;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest wait for an answer, and for room to send.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Commands of one pipeline.
+/// Largest number of commands of one pipeline.
 const PIPELINE_COMMANDS_MAX: usize = 256;
-/// Members of a set or fields of a hash asked for at once.
+/// Number of members of a set or fields of a hash requested at once.
 const SCAN_COUNT: usize = 512;
-/// See the file.
+/// The script that writes newer values; the file describes it.
 const WRITE: &str = include_str!("write.lua");
-/// What [`WRITE`] answers when what was written is gone.
+/// Answer of [`WRITE`] if the stored partition is gone.
 const EMPTIED: i64 = -1;
 
-/// Fields to write to one hash, each if it is newer than what stands there.
+/// Fields to write to one hash, each if it is newer than the stored one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashWrite {
     /// The hash.
     pub key: String,
-    /// Partition, and the rebuild the values belong to; `None` for values that stand for themselves.
+    /// Partition and rebuild of the values; `None` for values outside any rebuild.
     pub rebuild: Option<(PartitionId, String)>,
     /// Fields with their values.
     pub fields: Vec<(String, String)>,
 }
 
-/// A result to write, if the request has none there.
+/// A result to write, if Redis has none of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultWrite {
     /// Id of the request.
     pub request_id: String,
     /// The value.
     pub value: String,
-    /// How long it is kept; more than 0.
+    /// Time to live in milliseconds; more than 0.
     pub expires_in_ms: i64,
 }
 
-/// What Redis has of a partition.
+/// State of a partition in Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPartition {
-    /// Name of the rebuild that its values belong to.
+    /// Name of the rebuild of its values.
     pub rebuild: String,
-    /// How far it is written; `None` while somebody clears it.
+    /// Position up to which it is written; `None` while it is being cleared.
     pub position: Option<PositionValue>,
 }
 
@@ -66,12 +66,12 @@ pub struct RedisStore {
     url: String,
     keys: Keys,
     write: Script,
-    /// Whether something else stood in place of the placements of all partitions.
+    /// True if a key of another type took the place of all partitions' placements.
     is_without_placements: bool,
 }
 
 impl RedisStore {
-    /// Connects.
+    /// Connects to the server.
     pub fn connect(url: &RedisUrl, keys: Keys) -> Result<Self, HotError> {
         let connect = || {
             let connection = url.client()?.get_connection_with_timeout(CONNECT_TIMEOUT)?;
@@ -90,7 +90,7 @@ impl RedisStore {
         &self.keys
     }
 
-    /// Makes sure that the keys are of this version's layout, if there are any.
+    /// Checks that existing keys have this version's layout.
     pub fn check_layout(&mut self) -> Result<(), HotError> {
         let key = self.keys.layout();
         let found: Option<String> = self.ask("reading the layout", redis::cmd("GET").arg(&key))?;
@@ -102,7 +102,7 @@ impl RedisStore {
         }
     }
 
-    /// As [`Self::check_layout`]; where there are no keys yet, they will be of this layout.
+    /// As [`Self::check_layout`]; claims this layout if no keys exist yet.
     pub fn claim_layout(&mut self) -> Result<(), HotError> {
         let key = self.keys.layout();
         self.remove_of_other_types(&[
@@ -116,13 +116,13 @@ impl RedisStore {
         self.check_layout()
     }
 
-    /// Writes what is newer than what stands there, in pipelines; gives the number of fields written. After an error some
-    /// may be written: all can be written again.
+    /// Writes values newer than the stored ones, in pipelines; returns the number of fields written. After an error
+    /// some may be written: all can be written again.
     pub fn write(&mut self, writes: &[HashWrite]) -> Result<u64, HotError> {
         let mut written = 0;
         for some in writes.chunks(PIPELINE_COMMANDS_MAX) {
             let mut pipeline = redis::pipe();
-            // Known or not, the script is there when it is called: a restart or SCRIPT FLUSH need no case of their own.
+            // Loading the script each time covers a restart and SCRIPT FLUSH as well.
             pipeline.cmd("SCRIPT").arg("LOAD").arg(WRITE).ignore();
             for write in some {
                 let (guard, rebuild) = match &write.rebuild {
@@ -144,8 +144,9 @@ impl RedisStore {
         Ok(written)
     }
 
-    /// Writes results of requests that have none there, in pipelines; gives their number. After an error some may be
-    /// written: all can be written again. The index of the partition comes first, so that a clearing finds them all.
+    /// Writes results of requests without a stored one, in pipelines; returns their number. After an error some may be
+    /// written: all can be written again. The index of the partition is written first, so that clearing finds all
+    /// results.
     pub fn write_results(
         &mut self,
         partition: PartitionId,
@@ -168,7 +169,7 @@ impl RedisStore {
                 pipeline.cmd("SET").arg(self.keys.result(&write.request_id)).arg(&write.value);
                 pipeline.arg("NX").arg("PX").arg(write.expires_in_ms);
             }
-            // Nothing is the answer where there was one.
+            // The answer is nil for a result that exists already.
             let answers: Vec<Option<String>> = self.ask_all("writing results", &pipeline)?;
             written += answers.iter().flatten().count() as u64;
         }
@@ -184,7 +185,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// The stored partition; `None` if there is none, or if a key of it was of another type, which costs what it had.
+    /// Returns the stored partition; `None` if there is none, or if one of its keys had another type and was removed.
     pub fn partition(&mut self, partition: PartitionId) -> Result<Option<StoredPartition>, HotError> {
         let key = self.keys.partition(partition);
         let were_removed = self.remove_of_other_types(&[
@@ -195,7 +196,7 @@ impl RedisStore {
         if were_removed || self.is_without_placements {
             return Ok(None);
         }
-        // The index of partitions may be one that was removed.
+        // The index of partitions may be among the removed keys.
         let index = self.keys.partitions();
         let _: i64 = self.ask("writing a partition", redis::cmd("SADD").arg(index).arg(partition))?;
         let (rebuild, position): (Option<String>, Option<String>) =
@@ -205,8 +206,8 @@ impl RedisStore {
         Ok(Some(StoredPartition { rebuild, position }))
     }
 
-    /// Makes sure that indices are of the types that they have here. What somebody else wrote in place of one is removed, and these partitions
-    /// count as emptied: the next session writes them again.
+    /// Checks the types of the indices. A foreign value in place of an index is removed, and these partitions count as
+    /// emptied: the next session writes them again.
     pub fn check_types(&mut self, partitions: &[PartitionId]) -> Result<(), HotError> {
         let mut keys = vec![
             (self.keys.layout(), "string"),
@@ -228,7 +229,7 @@ impl RedisStore {
         Err(HotError::Emptied { url: self.url.clone() })
     }
 
-    /// Clears a partition and begins a new rebuild of it. Whoever writes for an earlier one is refused from here on.
+    /// Clears a partition and begins a new rebuild of it. Writes for an earlier rebuild are rejected from now on.
     pub fn renew(
         &mut self,
         partition: PartitionId,
@@ -239,7 +240,7 @@ impl RedisStore {
         let (key, symbols, placements) =
             (self.keys.partition(partition), self.keys.symbols(partition), self.keys.placements());
         let results = self.keys.results(partition);
-        // Without a position the partition counts as half cleared, whoever finds it after a crash in between.
+        // Without a position the partition counts as half cleared, also after a crash in between.
         let mut begin = redis::pipe();
         begin.cmd("HDEL").arg(&key).arg("position").ignore();
         begin.cmd("HSET").arg(&key).arg("rebuild").arg(rebuild).ignore();
@@ -266,7 +267,7 @@ impl RedisStore {
         self.ask_all(doing, &end)
     }
 
-    /// All there is of a symbol, by field of its hash; empty for an unknown symbol.
+    /// Returns all values of a symbol, by field of its hash; empty for an unknown symbol.
     pub fn symbol(&mut self, symbol: &str) -> Result<BTreeMap<String, SignalValue>, HotError> {
         let key = self.keys.symbol(symbol);
         let found: BTreeMap<String, String> =
@@ -276,14 +277,14 @@ impl RedisStore {
         found.into_iter().map(value).collect()
     }
 
-    /// The result of a request, if it is there.
+    /// Returns the result of a request; `None` if it is not stored.
     pub fn result(&mut self, request_id: &str) -> Result<Option<ResultValue>, HotError> {
         let key = self.keys.result(request_id);
         let found: Option<String> = self.ask("reading a result", redis::cmd("GET").arg(&key))?;
         found.map(|text| self.decode(&key, None, &text)).transpose()
     }
 
-    /// Who computes a group, as far as known.
+    /// Returns the process and lane that compute a group; `None` if unknown.
     pub fn placement(
         &mut self,
         partition: PartitionId,
@@ -292,12 +293,12 @@ impl RedisStore {
         self.field(self.keys.placements(), placement_field(partition, group))
     }
 
-    /// Health of a lane, as far as known.
+    /// Returns the health of a lane; `None` if unknown.
     pub fn lane(&mut self, node: &str, lane: i32) -> Result<Option<LaneValue>, HotError> {
         self.field(self.keys.lanes(), lane_field(node, lane))
     }
 
-    /// The symbols of all partitions.
+    /// Returns the symbols of all partitions.
     pub fn symbols(&mut self) -> Result<Vec<String>, HotError> {
         let partitions: Vec<PartitionId> =
             self.ask("reading partitions", redis::cmd("SMEMBERS").arg(self.keys.partitions()))?;
@@ -310,8 +311,8 @@ impl RedisStore {
         Ok(symbols)
     }
 
-    /// Removes what is of another type than these keys have: somebody else has written it, and nothing could be written to it. Gives whether there
-    /// was any.
+    /// Removes keys with another type than given here: foreign values, which would make all writes fail. Returns true
+    /// if there were any.
     fn remove_of_other_types(&mut self, keys: &[(String, &str)]) -> Result<bool, HotError> {
         let doing = "looking at the types of keys";
         let mut types = redis::pipe();
@@ -343,7 +344,7 @@ impl RedisStore {
         found.map(|text| self.decode(&key, Some(&field), &text)).transpose()
     }
 
-    /// Goes through a set, a sorted set or a hash piece by piece, and carries out what `clear` adds for each.
+    /// Scans a set, a sorted set or a hash in pieces, and runs the commands that `clear` adds for each piece.
     fn scan<T: FromRedisValue + IntoIterator + Clone>(
         &mut self,
         command: &[&str],

@@ -1,4 +1,4 @@
-//! All that is known of one symbol, from Redis or folded from the log itself.
+//! The state of one symbol, from Redis or folded from the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,15 @@ use crate::placements::Placements;
 use crate::store::RedisStore;
 use crate::url::RedisUrl;
 
-/// Entries of the journal in which the last start of a process is looked for first; each further look takes twice as many.
+/// Number of journal entries first searched for the last start of a process; each further search doubles it.
 const TAIL_ENTRIES: i64 = 4_096;
 
-/// What is known of a symbol.
+/// The state of a symbol.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SymbolState {
     /// `VENUE:TICKER`.
     pub symbol: String,
-    /// Where this comes from: the Redis, without its password, or the log.
+    /// Source of the state: the Redis, without its password, or the log.
     pub source: String,
     /// Partition of the symbol.
     pub partition: i32,
@@ -33,38 +33,38 @@ pub struct SymbolState {
     pub latest: SignalValue,
     /// The latest signal of each kind by `BAR_SPEC/KIND`.
     pub signals: BTreeMap<String, SignalValue>,
-    /// Who computes the group, if known.
+    /// Process and lane that compute the group; `None` if unknown.
     pub placement: Option<PlacementValue>,
-    /// Health of the lane that does, if known.
+    /// Health of that lane; `None` if unknown.
     pub lane: Option<LaneValue>,
-    /// How far the source is with the partition; `None` for the log, which is the truth.
+    /// The source's position in the partition; `None` for the log, which is complete.
     pub position: Option<PositionValue>,
 }
 
-/// There is no signal of a symbol.
+/// The symbol has no signal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{source_name} knows no symbol {symbol:?}{}", self.hint())]
 pub struct UnknownSymbol {
-    /// The symbol asked for.
+    /// The requested symbol.
     pub symbol: String,
-    /// Where it was looked for.
+    /// The source that was searched.
     pub source_name: String,
-    /// Number of symbols there.
+    /// Number of symbols in the source.
     pub known: usize,
-    /// Those with similar names, the nearest first.
+    /// Symbols with similar names, the nearest first.
     pub near: Vec<String>,
 }
 
-/// Names from this similarity on are near (1 is equal).
+/// Least similarity of near names (1 is equal).
 const SIMILARITY_MIN: f64 = 0.75;
-/// Near names that are told.
+/// Largest number of near names in a message.
 const NEAR_MAX: usize = 3;
 
 impl UnknownSymbol {
-    /// With those of the known symbols that have similar names.
+    /// Makes the error, with the known symbols of similar names.
     pub fn new(symbol: &str, source_name: String, known: &BTreeSet<String>) -> Self {
         let similarity = |name: &String| {
-            // A ticker without its venue is what people type.
+            // People type a ticker without its venue.
             let ticker = name.split_once(':').map_or(name.as_str(), |(_, ticker)| ticker);
             let of = |name: &str| strsim::jaro_winkler(&symbol.to_uppercase(), &name.to_uppercase());
             of(name).max(of(ticker))
@@ -90,7 +90,7 @@ impl UnknownSymbol {
     }
 }
 
-/// Asks Redis.
+/// Returns the state from Redis.
 pub fn from_redis(
     url: &RedisUrl,
     keys: Keys,
@@ -114,7 +114,7 @@ pub fn from_redis(
     Ok(Ok(SymbolState { symbol, source, partition, group, latest, signals, placement, lane, position }))
 }
 
-/// Folds the answer from the log: reads all signals, and the journal back to the last start of a process.
+/// Folds the state from the log: reads all signals, and the journal back to the last start of a process.
 pub fn from_log(
     log: &dyn EventLog,
     config: &HotConfig,
@@ -132,7 +132,7 @@ pub fn from_log(
             // The key of a signal is its symbol.
             let key = record.key.as_deref().unwrap_or_default();
             if key == symbol.as_bytes() {
-                // What is no signal says nothing.
+                // Records other than signals are ignored.
                 drop(latest.push(record));
             } else if let Ok(other) = std::str::from_utf8(key)
                 && !known.contains(other)
@@ -177,7 +177,7 @@ pub fn from_log(
     }))
 }
 
-/// What a journal says since the last start of a process.
+/// Returns the placements in a journal since the last start of a process.
 fn last_life(log: &dyn EventLog, journal: TopicPartition) -> Result<Placements, LogError> {
     let range = log.reader(std::slice::from_ref(&journal))?.offsets(&journal)?;
     let mut entries = TAIL_ENTRIES;

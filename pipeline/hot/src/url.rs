@@ -1,46 +1,46 @@
-//! Where hot state lives, as a URL: `memory`, or a Redis with its password, which is never printed.
+//! The URL of hot state: `memory`, or a Redis with its password, which is never printed.
 
 use std::fmt;
 use std::sync::Once;
 
 use redis::{Client, IntoConnectionInfo};
 
-/// Where hot state lives.
+/// The place of hot state.
 #[derive(Clone, PartialEq, Eq)]
 pub enum HotUrl {
-    /// Nowhere beside the log: it is folded from the log when somebody asks.
+    /// No place besides the log: each query folds it from the log.
     Memory,
     /// A Redis or Valkey server: `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, or `rediss://` for TLS.
     Redis(RedisUrl),
 }
 
-/// The URL of a server. Whatever prints it prints `***` for the password.
+/// The URL of a server. Its printed forms have `***` for the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrl(String);
 
 impl HotUrl {
-    /// What is allowed, in words.
+    /// The allowed forms, in words.
     pub const ALLOWED: &'static str =
         "`memory`, or redis://[USER:PASSWORD@]HOST[:PORT][/DB], or rediss:// and the same for TLS";
 
-    /// The place that a text names; `None` for anything that is not [`Self::ALLOWED`].
+    /// Parses a place; `None` for any text that is not [`Self::ALLOWED`].
     pub fn parse(text: &str) -> Option<Self> {
         if text == "memory" {
             return Some(Self::Memory);
         }
         let is_redis = text.starts_with("redis://") || text.starts_with("rediss://");
-        // Parameters would be ignored by the client or, worse, switch off the check of certificates.
+        // The client would ignore parameters or, worse, switch off the check of certificates.
         let is_plain = is_redis && !text.contains(['?', '#']) && text.into_connection_info().is_ok();
         is_plain.then(|| Self::Redis(RedisUrl(text.to_owned())))
     }
 }
 
 impl RedisUrl {
-    /// A client for this server. It does not connect yet.
+    /// Returns a client for this server. It does not connect yet.
     pub(super) fn client(&self) -> redis::RedisResult<Client> {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
-            // An error says that another part of the process has chosen one already, which serves as well.
+            // An error means that another part of the process has chosen one already, which serves as well.
             drop(rustls::crypto::ring::default_provider().install_default());
         });
         Client::open(self.0.as_str())
@@ -74,7 +74,7 @@ impl fmt::Debug for HotUrl {
     }
 }
 
-/// The text with `***` in place of what stands between `://USER:` or `kafka:USER:` and the last `@`, be it a URL that parses or not.
+/// Returns the text with `***` between `://USER:` or `kafka:USER:` and the last `@`, whether or not it is a valid URL.
 pub fn without_password(text: &str) -> String {
     let hidden = || {
         let rest = text.strip_prefix("kafka:").or_else(|| Some(text.split_once("://")?.1))?;

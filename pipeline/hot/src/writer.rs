@@ -1,4 +1,4 @@
-//! The thread that keeps hot state: one session after the other, until the stop.
+//! The thread that keeps hot state: it runs one session after another until the stop.
 //!
 //! ```text
 //!  journal ──► partitions and groups of this process ─┐
@@ -8,8 +8,8 @@
 //!  results of those partitions, from a bounded distance back ──► what is not there yet ──► Redis, in pipelines
 //! ```
 //!
-//! One [`Session`] is one connection. Whatever goes wrong ends it; the next begins where Redis then says, so nothing has to
-//! be remembered, and a Redis that is slow, dead or emptied costs the engine nothing.
+//! One [`Session`] is one connection. Any error ends it, and the next one begins at Redis's stored positions. So no
+//! state has to be kept, and a slow, dead or emptied Redis costs the engine nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,24 +29,24 @@ use crate::status::{Connection, HotStatus};
 use crate::url::RedisUrl;
 use crate::{DRAIN_MAX, HotConfig, NowNs};
 
-/// Longest wait for records; bounds how late a stop is seen.
+/// Longest wait for records; limits the delay of a stop.
 const POLL_WAIT: Duration = Duration::from_millis(100);
 /// First wait between two attempts to connect; each further one is twice as long.
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 /// Longest wait between two attempts to connect.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
-/// How long a stop waits for a last record of a log whose end lies behind it.
+/// Longest wait of a stop for a last record, if the log's end lies behind it.
 const LAST_WAIT: Duration = Duration::from_millis(250);
 
-/// The thread's state: what it goes by, and what the journal said so far.
+/// The thread's state: its dependencies, and the journal's content so far.
 pub(super) struct Writer {
     tools: Tools,
     url: RedisUrl,
-    /// By partition of the journal: where to read on, and what it said.
+    /// Next offset and placements so far, by partition of the journal.
     journals: Vec<(i64, Placements)>,
-    /// Disconnected when the thread is to write what is committed and end.
+    /// Disconnected when the thread must write everything committed and end.
     stop: Receiver<()>,
-    /// Until when it may do so; set when the stop is seen.
+    /// Deadline for that; set when the stop is seen.
     stop_by: Option<Instant>,
 }
 
@@ -83,7 +83,7 @@ impl Writer {
                 backoff = BACKOFF_MIN;
             }
             self.note(&error);
-            // After the stop a Redis that is down gets no second chance, one that was emptied does.
+            // After the stop, an emptied Redis gets a second attempt, one that is down does not.
             let was_emptied = matches!(error, HotError::Emptied { .. });
             if self.stop_by.is_some_and(|stop_by| !was_emptied || stop_by <= Instant::now()) {
                 return;
@@ -99,7 +99,7 @@ impl Writer {
         self.stop_by.get_or_insert_with(|| Instant::now() + DRAIN_MAX);
     }
 
-    /// Shows what ended a session.
+    /// Records the error that ended a session in the status and the process's log.
     fn note(&self, error: &HotError) {
         let reason = match error {
             HotError::Emptied { .. } => return tracing::warn!("{error}"),
@@ -163,7 +163,7 @@ impl Writer {
         }
     }
 
-    /// Reads what there is; false if nothing came in time.
+    /// Reads available records; returns false if none came in time.
     fn read(&mut self, session: &mut Session, timeout: Duration) -> Result<bool, HotError> {
         match session.follower.poll(timeout)? {
             Read::Followed(Followed::Signals, partition, records) => {
@@ -196,7 +196,7 @@ impl Writer {
         }
     }
 
-    /// What the journals say of this process: one does, unless a name has moved from one to another.
+    /// Returns the placements of this process: from one journal, or more if the name has moved between journals.
     fn own(&self) -> impl Iterator<Item = &Placements> {
         let node = self.tools.config.node.as_str();
         self.journals.iter().map(|(_, placements)| placements).filter(move |own| own.node() == Some(node))
@@ -206,7 +206,7 @@ impl Writer {
         self.own().any(Placements::has_changed)
     }
 
-    /// Writes the partitions of this process from now on, and no others.
+    /// Sets this process's partitions as those to write.
     fn adopt(&self, session: &mut Session) -> Result<(), HotError> {
         let owned: BTreeMap<PartitionId, Assigned> =
             self.own().flat_map(|placements| placements.assigned().clone()).collect();
@@ -220,7 +220,7 @@ impl Writer {
         session.flush(&self.tools, changed)
     }
 
-    /// A sign of life; `state` is that of all lanes, if it is not their own.
+    /// Writes a heartbeat; `state` replaces the state of all lanes if given.
     fn beat(&self, session: &mut Session, state: Option<LaneState>) -> Result<(), HotError> {
         let written_ns = (self.tools.now_ns)();
         let mut lanes: Vec<_> = self.own().flat_map(|placements| placements.lanes(written_ns)).collect();
@@ -228,7 +228,7 @@ impl Writer {
         session.beat(&self.tools, lanes)
     }
 
-    /// Is everything read that is committed?
+    /// Returns true if everything committed is read.
     fn is_at_end(&mut self, session: &mut Session) -> Result<bool, HotError> {
         for (partition, (next, _)) in self.journals.iter().enumerate() {
             if *next < session.follower.journal_end(partition)? {

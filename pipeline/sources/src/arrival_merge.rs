@@ -1,7 +1,7 @@
-//! Several files as one stream, in the order in which their ticks arrived.
+//! Merges several files into one stream, in the order of their ticks' arrival.
 //!
-//! Lateness is judged in the order of a partition's log, so files that were recorded side by side must be put back
-//! side by side. The merge holds one tick per file.
+//! Lateness depends on the order in a partition's log, so files recorded at the same time must be interleaved again.
+//! The merge holds one tick per file.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -12,38 +12,38 @@ use super::input::FileProgress;
 use super::price_scales::PriceScales;
 use super::{FieldProblem, PassedOver, SourceError, SourceProgress, TickSource};
 
-/// One file of a format: all that a format has to say beside the ticks.
+/// One file of a format: its ticks and the other information that the merge needs.
 pub trait TickInput: Iterator<Item = Result<Tick, SourceError>> {
     /// The name of a tick's place in the file.
     const PLACE: &'static str = "line";
 
-    /// Leaves out the tick that the input gave last, which no record can hold.
+    /// Leaves out the input's last tick, which no record can hold.
     fn leave_out(&mut self, problem: FieldProblem) -> Result<(), SourceError>;
 
-    /// Bytes read.
+    /// Returns the bytes read.
     fn progress(&self) -> &FileProgress;
 
-    /// The place of the tick that the input gave last, from 1.
+    /// Returns the place of the input's last tick, from 1.
     fn place(&self) -> u64;
 
-    /// What made no tick so far.
+    /// Returns the counts of input that became no tick so far.
     fn passed_over(&self) -> PassedOver;
 }
 
-/// Merges inputs by arrival: receive time where it is known, else event time. Ties go to the earlier input, and the
-/// order within one input is never changed. After an error it yields nothing more.
+/// Merges inputs by arrival: receive time if known, else event time. Ties go to the earlier input, and the order within
+/// one input never changes. It ends after an error.
 pub struct ArrivalMerge<I> {
     inputs: Vec<I>,
-    /// The next tick of each input, where it was read.
+    /// The next tick of each input; `None` if not read yet or at the end.
     heads: Vec<Option<Tick>>,
-    /// (arrival of the head, input) for every input that has a head.
+    /// (arrival of the head, input) for every input with a head.
     order: BinaryHeap<Reverse<(i64, usize)>>,
-    /// Inputs whose next head must be read before the next tick is chosen: all at first, later the one that gave the
-    /// last tick. Reading late means that an error comes after every tick before it.
+    /// Inputs whose next head must be read before the next tick is chosen: all at first, later the input of the last
+    /// tick. This late reading reports an error only after every tick before it.
     to_read: Vec<usize>,
-    /// Ticks of each input that are still left out.
+    /// Number of ticks still to be left out, by input.
     left: Vec<u64>,
-    /// By which time inputs are merged.
+    /// The time by which inputs are merged.
     time_ns: fn(&Tick) -> i64,
     scales: PriceScales,
     failed: bool,
@@ -73,12 +73,12 @@ impl<I: TickInput> ArrivalMerge<I> {
         ArrivalMerge { time_ns: |tick| tick.event_time_ns, ..ArrivalMerge::new(inputs) }
     }
 
-    /// Symbols that had prices of another scale than nine decimals.
+    /// Returns the symbols with prices of another scale than nine decimals.
     pub(super) fn scaled_symbols(&self) -> &BTreeSet<String> {
         self.scales.others()
     }
 
-    /// The inputs, for their counts.
+    /// Returns the inputs, for their counts.
     pub(super) fn inputs(&self) -> &[I] {
         &self.inputs
     }
@@ -123,7 +123,8 @@ impl<I: TickInput> TickSource for ArrivalMerge<I> {
         I::PLACE
     }
 
-    /// Ticks that are left out are read when their turn comes: what an input makes of its lines may depend on what the others have told before.
+    /// The left-out ticks are still read in their turn: how an input reads its lines may depend on earlier ticks of
+    /// other inputs.
     fn leave(&mut self, input: usize, ticks: u64) {
         self.left[input] = ticks;
     }

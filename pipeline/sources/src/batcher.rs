@@ -1,6 +1,6 @@
-//! Ticks into records: each record holds ticks of one partition, in the order they came.
+//! Groups ticks into records: each record holds ticks of one partition, in order of arrival.
 //!
-//! The batcher knows partitions and order, not bytes: the caller encodes a [`TickRecord`] of one tick as a tick and a
+//! The batcher knows partitions and order, not bytes. The caller encodes a [`TickRecord`] of one tick as a tick and a
 //! longer one as a batch.
 
 use std::collections::VecDeque;
@@ -10,20 +10,20 @@ use warptape_events::tick::Tick;
 
 use super::partition_of;
 
-/// How ticks are gathered.
+/// Limits of grouping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatcherConfig {
     /// Partitions of the topic; positive.
     pub partitions: i32,
-    /// Greatest number of ticks in a record; 1 makes every tick a record.
+    /// Largest number of ticks in a record; 1 makes every tick a record.
     pub record_ticks_max: NonZeroUsize,
     /// A tick waits for at most this many ticks pushed after it, of any partition. Age is counted in ticks, not time,
-    /// so that the records are a function of the ticks alone; a caller that paces ticks calls [`Batcher::flush`] when
-    /// it pauses.
+    /// so that the records depend on the ticks alone. A caller that paces ticks calls [`Batcher::flush`] when it
+    /// pauses.
     pub age_ticks_max: u64,
 }
 
-/// Ticks of one partition that go into one record.
+/// Ticks of one partition for one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TickRecord {
     /// Partition of the topic.
@@ -32,15 +32,15 @@ pub struct TickRecord {
     pub ticks: Vec<Tick>,
 }
 
-/// Gathers ticks per partition. It holds at most `partitions × record_ticks_max` ticks.
+/// Collects ticks per partition. It holds at most `partitions × record_ticks_max` ticks.
 pub struct Batcher {
     config: BatcherConfig,
     /// Ticks waiting, by partition.
     waiting: Vec<Vec<Tick>>,
-    /// When the first waiting tick of each partition was pushed; meaningless where none waits.
+    /// Value of `pushed` when each partition's first waiting tick came; unused if none waits.
     started: Vec<u64>,
     /// Partitions by the time they started to wait: (pushed, partition). An entry is stale once its partition was
-    /// released; stale ones are passed over.
+    /// released; stale ones are skipped.
     by_age: VecDeque<(u64, i32)>,
     /// Ticks pushed so far.
     pushed: u64,
@@ -64,7 +64,7 @@ impl Batcher {
         }
     }
 
-    /// Takes one tick and appends the records that are due to `released`: at most two.
+    /// Takes one tick and appends the due records to `released`: at most two.
     pub fn push(&mut self, tick: Tick, released: &mut Vec<TickRecord>) {
         let partition = partition_of(&tick.symbol, self.config.partitions);
         let slot = partition as usize;
@@ -90,7 +90,7 @@ impl Batcher {
         }
     }
 
-    /// Releases everything that waits, oldest first.
+    /// Releases all waiting ticks, oldest first.
     pub fn flush(&mut self, released: &mut Vec<TickRecord>) {
         while let Some((started, partition)) = self.by_age.pop_front() {
             if !self.is_stale(started, partition) {
@@ -99,14 +99,14 @@ impl Batcher {
         }
     }
 
-    /// Releases what waits of one partition.
+    /// Releases the waiting ticks of one partition.
     pub fn flush_partition(&mut self, partition: i32, released: &mut Vec<TickRecord>) {
         if !self.waiting[partition as usize].is_empty() {
             self.release(partition, released);
         }
     }
 
-    /// Ticks that wait.
+    /// Returns the number of waiting ticks.
     pub fn waiting_ticks(&self) -> usize {
         self.waiting.iter().map(Vec::len).sum()
     }

@@ -1,49 +1,49 @@
-//! Decimal text to scaled integers, exactly: no float is ever involved.
+//! Converts decimal text to scaled integers exactly, without floats.
 //!
-//! Almost all prices and sizes are integers of 1e-9 that have 64 bits. The others get a scale of their own: a price one with room for
-//! prices a million times as large and for further digits, because the first scale of a symbol's prices stays; a size the finest
-//! at which it has 64 bits.
+//! Almost all prices and sizes fit 64-bit integers in units of 1e-9. The others get another scale. A price's scale
+//! leaves room for prices a million times as large and for further digits, because a symbol keeps its first scale. A
+//! size's scale is the finest at which it fits 64 bits.
 
 use warptape_events::tick::Scales;
 
 const DECIMALS: usize = 9;
 
-/// Why a text is no price or size.
+/// The reason why a text is no price or size. Each message is the expected form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecimalError {
     /// No digit at all.
     #[error("a decimal number such as 61837.63")]
     Empty,
-    /// Something other than digits and one point: signs, NaN, inf, spaces; exponents where no file of CSV has them.
+    /// Other characters than digits and one point: signs, NaN, inf, spaces; exponents outside CSV files.
     #[error(
         "digits with at most one decimal point, such as 61837.63 (no NaN or inf; a minus sign where a mapping says `signed=yes`, other \
          marks where it says `decimal` or `thousands`)"
     )]
     NotDecimal,
-    /// A number above 0 of which rounding leaves nothing.
+    /// A number above 0 that rounds to 0.
     #[error("a number that rounding leaves above 0: keep more decimals")]
     RoundsToZero,
-    /// More digits behind the point, or in all, than a 64-bit integer has.
+    /// More digits, in total or behind the point, than a 64-bit integer holds.
     #[error(
-        "a number that 64 bits hold with all its digits, up to 9223372036854775806 without its point: a price with up to 18 decimals, a size with up to 9"
+        "a number of 64 bits with all its digits, up to 9223372036854775806 without its point: prices with 18 decimals, sizes with 9 at most"
     )]
     DoesNotFit,
 }
 
-/// Prices or sizes of one tick, with the digits that they have behind the decimal point.
+/// Prices or sizes of one tick as integers, with their number of decimals.
 pub type Scaled<const N: usize> = ([i64; N], u8);
 
-/// Parses prices that have one scale: `12.5` and `13`, and with `signed` also `-12.5`.
+/// Parses prices to one common scale: `12.5` and `13`, and with `signed` also `-12.5`.
 ///
 /// # Errors
-/// Which of them is no price, and what is expected.
+/// The index of the invalid price, and its expected form.
 pub fn parse_prices<const N: usize>(
     texts: [&[u8]; N],
     signed: bool,
 ) -> Result<Scaled<N>, (usize, DecimalError)> {
     parse_all(texts, true, signed, |digits| {
         let with_room = |scale: &u8| digits.fit(*scale, i64::MAX / PRICE_ROOM);
-        // As many digits as were written, if they fit: those that are 0 here are others in the next price.
+        // Keeps all written digits if they fit: trailing zeros may be other digits in the next price.
         let written = texts.iter().map(|text| digits_behind_point(text)).max().unwrap_or(0);
         let written = u8::try_from(written).ok().filter(|digits| *digits <= Scales::MAX).unwrap_or(0);
         let finest = (written..=Scales::MAX).rev().find(with_room);
@@ -52,17 +52,17 @@ pub fn parse_prices<const N: usize>(
     })
 }
 
-/// Parses sizes that have one scale.
+/// Parses sizes to one common scale.
 ///
 /// # Errors
-/// Which of them is no size, and what is expected.
+/// The index of the invalid size, and its expected form.
 pub fn parse_sizes<const N: usize>(texts: [&[u8]; N]) -> Result<Scaled<N>, (usize, DecimalError)> {
     parse_all(texts, false, false, |digits| {
         (0..=Scales::E9.size).rev().find(|scale| digits.fit(*scale, i64::MAX))
     })
 }
 
-/// How much greater than the first one a symbol's later prices may be.
+/// Factor by which a symbol's later prices may exceed its first one.
 const PRICE_ROOM: i64 = 1_000_000;
 
 fn parse_all<const N: usize>(
@@ -107,11 +107,11 @@ fn digits_behind_point(text: &[u8]) -> usize {
     text.iter().position(|byte| *byte == b'.').map_or(0, |point| text.len() - point - 1)
 }
 
-/// Numbers by all their digits, and how many of these are behind the point; none where there are too many.
+/// Numbers as all their digits and the count of digits behind the point; `None` if there are too many.
 struct Digits<const N: usize>([Option<(i128, u32)>; N]);
 
 impl<const N: usize> Digits<N> {
-    /// Of texts that are decimal numbers.
+    /// Reads texts that are valid decimal numbers.
     fn of(texts: [&[u8]; N]) -> Self {
         Self(texts.map(|text| {
             let text = std::str::from_utf8(text).ok()?;
@@ -122,7 +122,7 @@ impl<const N: usize> Digits<N> {
         }))
     }
 
-    /// Whether all have this scale, and are not beyond a number.
+    /// Returns true if all numbers fit this scale with absolute values up to `max`.
     fn fit(&self, scale: u8, max: i64) -> bool {
         self.0.iter().all(|of| {
             let value = of.and_then(|of| at_scale(of, scale));
@@ -130,7 +130,7 @@ impl<const N: usize> Digits<N> {
         })
     }
 
-    /// As integers of a scale at which they fit.
+    /// Returns the numbers as integers of a scale at which they fit.
     fn at(&self, scale: u8) -> [i64; N] {
         self.0.map(|of| {
             let value = of.and_then(|of| at_scale(of, scale)).and_then(|value| i64::try_from(value).ok());
@@ -144,10 +144,10 @@ fn at_scale((value, digits): (i128, u32), scale: u8) -> Option<i128> {
 }
 
 /// Parses `123.45` into `123_450_000_000`. Digits and at most one point, at least one digit; zeros beyond the ninth
-/// decimal are fine.
+/// decimal are allowed.
 ///
 /// # Errors
-/// Says what is expected: see [`DecimalError`].
+/// Names the expected form: see [`DecimalError`].
 pub fn parse_e9(text: impl AsRef<[u8]>) -> Result<i64, DecimalError> {
     let text = text.as_ref();
     let (whole, fraction) = match text.iter().position(|&byte| byte == b'.') {
@@ -206,7 +206,7 @@ mod tests {
         check("5.", Ok(5_000_000_000));
         check("1.0000000000000", Ok(1_000_000_000));
         check("9223372036.854775806", Ok(i64::MAX - 1));
-        // No float holds this value: a parser that went through one would be off by some units.
+        // No float holds this value exactly: a parser that used one would be off by some units.
         check("4503599.627370497", Ok(4_503_599_627_370_497));
         check("9007199254.740993001", Ok(9_007_199_254_740_993_001));
     }
@@ -257,9 +257,9 @@ mod tests {
     fn numbers_of_other_scales() {
         let prices = |texts: [&str; 2]| parse_prices(texts.map(str::as_bytes), true);
         assert_eq!(prices(["12.5", "-13"]), Ok(([12_500_000_000, -13_000_000_000], 9)));
-        // A million times as much would still have 64 bits.
+        // A million times as much would still fit 64 bits.
         assert_eq!(prices(["0.0000000123", "0.00000001234"]), Ok(([12_300_000_000, 12_340_000_000], 18)));
-        // Digits that are 0 count: the next price may have others there.
+        // Trailing zeros count: the next price may have other digits there.
         assert_eq!(prices(["0.0000001230", "0"]), Ok(([123_000_000_000, 0], 18)));
         assert_eq!(prices(["61837.6300000000", "1"]), Ok(([618_376_300_000_000, 10_000_000_000], 10)));
         assert_eq!(prices(["99999999999999999999abc", "1"]), Err((0, DecimalError::NotDecimal)));

@@ -1,57 +1,57 @@
-//! What can go wrong while ticks are produced.
+//! Errors while ticks are produced.
 
 use super::DecimalError;
 use std::io;
 use std::path::PathBuf;
 
-/// Found text is shown up to this many bytes.
+/// Longest excerpt of found text in a message, in bytes.
 const FOUND_BYTES_MAX: usize = 80;
 
-/// Why a source stopped. Messages name the place and say what to do.
+/// The reason why a source stopped. Messages name the place and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// A source without files.
+    /// No file was given.
     #[error("no input file given: name at least one")]
     NoFiles,
-    /// A file that cannot be opened.
+    /// The file cannot be opened.
     #[error("cannot open {}: {source}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
-    /// A file that cannot be read on, such as a truncated gzip file.
+    /// The file cannot be read further, for example because it is a truncated gzip file.
     #[error("cannot read {} after line {line}: {source}; if the file is compressed, it may be cut short", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Lines read before.
+        /// Number of lines read before.
         line: u64,
-        /// What the system or the decompressor said.
+        /// The message of the system or the decompressor.
         source: io::Error,
     },
-    /// A line longer than a line may be.
+    /// The line is too long.
     #[error("{}:{line}: the line is longer than {limit_bytes} bytes; is this a text file with one event a line?", path.display())]
     LineTooLong {
         /// The file.
         path: PathBuf,
         /// Its line, from 1.
         line: u64,
-        /// Greatest length.
+        /// Largest length.
         limit_bytes: usize,
     },
-    /// A line that does not parse.
+    /// The line does not parse.
     #[error("{}:{line}: {problem}", path.display())]
     BadLine {
         /// The file.
         path: PathBuf,
         /// Its line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault.
         problem: FieldProblem,
     },
-    /// A CSV file whose name is not that of a known dump, without a mapping.
+    /// The CSV file has no mapping, and its name is not that of a known dump.
     #[error(
         "{}: not named like a Binance dump (BTCUSDT-trades-2024-08-08.csv, -aggTrades-, -bookTicker-); \
          say what its columns mean with --map, such as --map symbol=sym,time=ts:ms,price=px,size=qty",
@@ -61,31 +61,31 @@ pub enum SourceError {
         /// The file.
         path: PathBuf,
     },
-    /// A `--map` that cannot be used; all mistakes at once.
+    /// The `--map` cannot be used; the error lists all mistakes.
     #[error("--map: {}", problems.join("; "))]
     BadMapping {
         /// Each mistake with what is allowed.
         problems: Vec<String>,
     },
-    /// A mapped column that the file's header does not have.
+    /// The file's header lacks a mapped column.
     #[error("{}: no column `{column}` in the header; it has: {}", path.display(), header.join(", "))]
     MissingColumn {
         /// The file.
         path: PathBuf,
-        /// The column that was asked for.
+        /// The requested column.
         column: String,
-        /// What there is.
+        /// The columns of the header.
         header: Vec<String>,
     },
-    /// Bad lines could not be written aside.
-    #[error("cannot write bad lines aside to {}: {source}; choose a folder that can be written to", path.display())]
+    /// Bad lines could not be written to their file.
+    #[error("cannot write bad lines to {}: {source}; choose a folder that can be written to", path.display())]
     Aside {
         /// The file for bad lines.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
-    /// Rows that are not in the order of their times, before any of them was published.
+    /// The rows are not in the order of their times; none was published.
     #[error(
         "{}: {found}: `run` takes such ticks for late or wrong, so that nothing is published; --sort feeds the rows in the order of their \
          times, --keep-order as they stand",
@@ -94,10 +94,10 @@ pub enum SourceError {
     OutOfOrder {
         /// The file.
         path: PathBuf,
-        /// How many rows lie where, in words.
+        /// Number and place of such rows, in words.
         found: String,
     },
-    /// Time that goes on far later, before any row was published.
+    /// The times have a large gap; no row was published.
     #[error(
         "{}:{line}: {found}, and `run` takes the first ticks behind a gap of more than {limit} (`stages.future_max_ms`) for wrong, so that \
          nothing is published; --follow-gaps has `run` follow, which makes ticks of other feeds late that are further behind; --keep-order, without \
@@ -109,12 +109,12 @@ pub enum SourceError {
         path: PathBuf,
         /// The first line behind the first gap.
         line: u64,
-        /// How much later time goes on, in words.
+        /// Length of the gap, in words.
         found: String,
-        /// What is let pass.
+        /// Largest gap allowed, in words.
         limit: String,
     },
-    /// Numbers that no tick can hold, before any was published.
+    /// Numbers exceed the range of a tick; none was published.
     #[error(
         "{}: {count} lines have numbers that no tick can hold, the first is line {line}: {problem}; nothing is published: --round 9 \
          rounds prices and sizes of too many decimals, --skip-bad leaves the lines out",
@@ -123,51 +123,51 @@ pub enum SourceError {
     Unfit {
         /// The file.
         path: PathBuf,
-        /// How many lines.
+        /// Number of such lines.
         count: u64,
         /// The first of them, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault of the first.
         problem: String,
     },
-    /// Rows could not be sorted.
-    #[error("cannot sort {}: {source}; rows are put aside in the folder that TMPDIR names", path.display())]
+    /// The rows could not be sorted.
+    #[error("cannot sort {}: {source}; rows go through a temporary file in the folder that TMPDIR names", path.display())]
     Sort {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
-    /// A DBN file that cannot be decoded.
+    /// The DBN file cannot be decoded.
     #[cfg(feature = "dbn")]
     #[error("{}: {source} (after record {record}); is it a whole .dbn or .dbn.zst file?", path.display())]
     Dbn {
         /// The file.
         path: PathBuf,
-        /// Records decoded before.
+        /// Number of records decoded before.
         record: u64,
-        /// What the decoder said.
+        /// The decoder's message.
         source: ::dbn::Error,
     },
-    /// A DBN file that ends within a record.
+    /// The DBN file ends within a record.
     #[error("{}: ends within a record after record {record}; fetch the whole file", path.display())]
     DbnCutShort {
         /// The file.
         path: PathBuf,
-        /// Whole records before.
+        /// Number of whole records before.
         record: u64,
     },
-    /// A DBN record that makes no tick.
+    /// The DBN record cannot be converted to a tick.
     #[error("{}: record {record}: {problem}", path.display())]
     BadRecord {
         /// The file.
         path: PathBuf,
         /// Its number, from 1.
         record: u64,
-        /// What is wrong with it.
+        /// The fault.
         problem: FieldProblem,
     },
-    /// A DBN record of an instrument without a symbol.
+    /// The DBN record's instrument has no symbol.
     #[error(
         "{}: record {record}: no symbol for instrument id {instrument_id} at {event_time_ns} ns in the file's symbology; \
          request the file with stype_out=instrument_id and its mappings",
@@ -180,10 +180,10 @@ pub enum SourceError {
         record: u64,
         /// The instrument.
         instrument_id: u32,
-        /// When: mappings change by date.
+        /// Event time of the record; mappings change by date.
         event_time_ns: u64,
     },
-    /// A setting of the synthetic market out of range.
+    /// A setting of the synthetic market is out of range.
     #[error("synth: {key} is {found}; allowed: {allowed}")]
     SynthConfig {
         /// The setting.
@@ -195,22 +195,22 @@ pub enum SourceError {
     },
 }
 
-/// A field that is not what it should be.
+/// A field with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column `{column}`: found `{found}`, expected {expected}")]
 pub struct FieldProblem {
     /// The field's name in the file.
     pub column: String,
-    /// What stands there, shortened and with control characters escaped.
+    /// The value found, shortened and with control characters escaped.
     pub found: String,
-    /// What should stand there.
+    /// The value expected.
     pub expected: String,
-    /// Whether it is a good number that no tick can hold.
+    /// True if it is a valid number that exceeds the range of a tick.
     pub does_not_fit: bool,
 }
 
 impl FieldProblem {
-    /// A problem with what was found, as raw bytes.
+    /// Makes a problem with the raw bytes found.
     pub(super) fn new(
         column: impl Into<String>,
         found: impl AsRef<[u8]>,
@@ -225,7 +225,7 @@ impl FieldProblem {
         FieldProblem { column: column.into(), found: text, expected: expected.into(), does_not_fit: false }
     }
 
-    /// A problem with a number.
+    /// Makes a problem with a number.
     pub(super) fn of_number(
         column: impl Into<String>,
         found: impl AsRef<[u8]>,

@@ -1,8 +1,8 @@
 //! Sources of ticks for `warptape feed` and `warptape demo`.
 //!
-//! A source is a pull iterator: it reads or computes one tick when asked, so its memory is bounded by its open files
-//! and never by their length. It owns parsing (recordings, CSV, DBN) and the synthetic market; it must not know the
-//! event log, Avro, or the clock. What it yields goes through a [`Batcher`] into records of one partition each.
+//! A source is a pull iterator: it reads or computes one tick per call. Its memory depends on its number of open files
+//! and never on their length. It owns parsing (recordings, CSV, DBN) and the synthetic market. It does not know the
+//! event log, Avro, or the clock. A [`Batcher`] groups its ticks into records of one partition each.
 //!
 //! ```text
 //!  binance_capture ─┐
@@ -50,42 +50,42 @@ use self::csv::CsvSource;
 use self::input::Lines;
 use self::price_scales::PriceScales;
 
-/// A producer of ticks. After an error it yields nothing more.
+/// A producer of ticks. It ends after an error.
 pub trait TickSource: Iterator<Item = Result<Tick, SourceError>> {
-    /// How far the source is.
+    /// Returns the source's progress.
     fn progress(&self) -> SourceProgress;
 
-    /// The input that gave the last tick, by its place among the files.
+    /// Returns the index of the last tick's input among the files.
     fn last_input(&self) -> usize;
 
-    /// The place of the last tick in its input, from 1.
+    /// Returns the place of the last tick in its input, from 1.
     fn last_line(&self) -> u64;
 
-    /// The name of such a place.
+    /// Returns the word for such a place.
     fn place_word(&self) -> &'static str {
         "line"
     }
 
-    /// Leaves out the first ticks of an input. To be called before the first tick is taken.
+    /// Leaves out the first `ticks` ticks of an input. To be called before the first tick is taken.
     fn leave(&mut self, input: usize, ticks: u64);
 
-    /// Scales of symbols' prices, if others than nine decimals may occur.
+    /// Returns the scales of symbols' prices; `None` if all have nine decimals.
     fn scales(&mut self) -> Option<&mut PriceScales>;
 
-    /// What the source has read so far without making a tick of it.
+    /// Returns the counts of input read so far without making a tick.
     fn passed_over(&self) -> PassedOver;
 }
 
 /// A source of ticks for `feed`.
 pub enum Source {
-    /// CSV files, of which `feed` asks more than of others.
+    /// CSV files, which offer `feed` more than other sources.
     Csv(Box<CsvSource>),
     /// Any other source.
     Other(Box<dyn TickSource>),
 }
 
 impl Source {
-    /// Any source but CSV files.
+    /// Wraps any source except CSV files.
     pub fn of(source: impl TickSource + 'static) -> Self {
         Self::Other(Box::new(source))
     }
@@ -104,45 +104,46 @@ impl Source {
         }
     }
 
-    /// How far the source is.
+    /// Returns the source's progress.
     pub fn progress(&self) -> SourceProgress {
         self.ticks().progress()
     }
 
-    /// The input that gave the last tick, by its place among the files.
+    /// Returns the index of the last tick's input among the files.
     pub fn last_input(&self) -> usize {
         self.ticks().last_input()
     }
 
-    /// Where the last tick was read.
+    /// Returns the place of the last tick.
     pub fn last_place(&self) -> TickPlace {
         TickPlace { input: self.last_input(), line: self.ticks().last_line() }
     }
 
-    /// The name of a tick's place in its input: line or record.
+    /// Returns the word for a tick's place in its input: line or record.
     pub fn place_word(&self) -> &'static str {
         self.ticks().place_word()
     }
 
-    /// Leaves out the first ticks of an input. To be called before the first tick is taken.
+    /// Leaves out the first `ticks` ticks of an input. To be called before the first tick is taken.
     pub fn leave(&mut self, input: usize, ticks: u64) {
         self.ticks_mut().leave(input, ticks);
     }
 
-    /// Tells the scale that the prices of a symbol have in the log: others must be exact with as many decimals. To be called before the first
-    /// tick is taken.
+    /// Sets the scale of a symbol's prices in the log: later prices must be exact with as many decimals. To be called
+    /// before the first tick is taken.
     pub fn know_scale(&mut self, symbol: &str, scale: u8) {
         if let Some(scales) = self.ticks_mut().scales() {
             scales.know(symbol, scale);
         }
     }
 
-    /// The symbol of the last tick with the scale of its prices, where it is the symbol's first one and has not nine decimals.
+    /// Returns symbol and scale of the last tick; `None` unless it was the symbol's first one and its scale is not nine
+    /// decimals.
     pub fn take_begun_scale(&mut self) -> Option<(String, u8)> {
         self.ticks_mut().scales()?.take_begun()
     }
 
-    /// What the source has read so far without making a tick of it.
+    /// Returns the counts of input read so far without making a tick.
     pub fn passed_over(&self) -> PassedOver {
         self.ticks().passed_over()
     }
@@ -156,18 +157,18 @@ impl Iterator for Source {
     }
 }
 
-/// How far a source is, for a progress bar.
+/// Progress of a source, for a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceProgress {
-    /// Done so far, at most `total`.
+    /// Amount done so far, at most `total`.
     pub done: u64,
-    /// What there is to do, where that is known.
+    /// Total amount; `None` if unknown.
     pub total: Option<u64>,
-    /// What is counted.
+    /// Unit of both.
     pub unit: ProgressUnit,
 }
 
-/// What [`SourceProgress`] counts.
+/// The unit of [`SourceProgress`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgressUnit {
     /// Bytes of the files as stored (compressed ones: compressed bytes).
@@ -176,29 +177,29 @@ pub enum ProgressUnit {
     Ticks,
 }
 
-/// What a source read without making a tick of it: nothing is dropped in silence.
+/// Counts of input that became no tick, so that nothing is dropped silently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassedOver {
-    /// Well-formed input that is no tick, such as depth updates, by its kind.
+    /// Number of well-formed inputs other than ticks, such as depth updates, by kind.
     pub ignored: BTreeMap<String, u64>,
-    /// Lines that did not parse and were written aside.
+    /// Number of lines that did not parse and were written to a separate file.
     pub bad: u64,
 }
 
-/// Kinds that are counted, those that input makes up among them, and bytes of a kind's name.
+/// Largest number of counted kinds, because input may invent some, and longest name of a kind in bytes.
 const KINDS_MAX: usize = 32;
 const KIND_BYTES_MAX: usize = 64;
-/// What is counted of numbers that no tick can hold.
+/// Kind of ticks with numbers beyond the range of a tick.
 const DOES_NOT_FIT: &str = "tick with a price or size beyond 64 bits";
-/// What is counted of trades that are none, whatever the source: markers of a venue.
+/// Kind of trades without price or size, from any source: a venue's markers.
 pub const ZERO_TRADE: &str = "trade of price or size 0";
-/// Lines of a file with such numbers that are named one by one.
+/// Largest number of lines with such numbers that are named per file.
 const NAMED_MAX: u64 = 10;
-/// What further kinds are counted as.
+/// Kind that counts all further kinds.
 const FURTHER_KINDS: &str = "something else";
 
 impl PassedOver {
-    /// Ticks with numbers that no tick can hold, which were left out.
+    /// Returns the number of ticks left out because a number exceeds the range of a tick.
     pub fn unfit(&self) -> u64 {
         self.ignored.get(DOES_NOT_FIT).copied().unwrap_or(0)
     }
@@ -219,7 +220,7 @@ impl PassedOver {
     }
 }
 
-/// Says of the first lines with a number that no tick can hold where they are; the others are counted.
+/// Logs the first lines with a number beyond the range of a tick; further ones are only counted.
 fn warn_of(lines: &Lines, problem: &FieldProblem, before: u64) {
     warn_at(lines.path(), lines.number(), problem, before);
 }

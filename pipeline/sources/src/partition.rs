@@ -1,12 +1,13 @@
-//! Which partition a symbol belongs to: as any Kafka client would choose it.
+//! A symbol's partition, chosen as by any Kafka client.
 
 /// Seed of Kafka's murmur2.
 const SEED: u32 = 0x9747_b28c;
 const MULTIPLIER: u32 = 0x5bd1_e995;
 const ROTATION: u32 = 24;
 
-/// The partition Kafka's default partitioner gives a record whose key is the symbol: murmur2 of the key's bytes, made
-/// positive, modulo the number of partitions. A producer in any language with key = symbol lands on the same one.
+/// Returns the partition that Kafka's default partitioner gives a record with the symbol as key. It is murmur2 of the
+/// key's bytes, made positive, modulo the number of partitions. A producer in any language with that key chooses the
+/// same one.
 ///
 /// # Panics
 /// If `partitions` is not positive: a topic has at least one, and configuration is checked before.

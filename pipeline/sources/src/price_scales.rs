@@ -1,7 +1,7 @@
-//! The scale of each symbol's prices, which is that of its first one: a later price must be exact with as many decimals.
+//! The scale of each symbol's prices. The first price sets it: later prices must be exact with as many decimals.
 //!
-//! Bars compare prices as integers, so that `run` takes no price that its symbol's scale cannot hold. What is fed is checked by the
-//! same rule.
+//! Bars compare prices as integers, so `run` rejects a price that its symbol's scale cannot hold. `feed` checks prices
+//! by the same rule.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,27 +16,29 @@ pub struct PriceScales {
     of_symbol: HashMap<String, u8, Xxh3DefaultBuilder>,
     /// Symbols with prices of another scale than nine decimals.
     others: BTreeSet<String>,
-    /// The symbol of the last tick with its scale, where it began with it and that is not nine decimals.
+    /// Symbol and scale of the last tick; `None` unless it was the symbol's first one and its scale is not nine
+    /// decimals.
     begun: Option<(String, u8)>,
 }
 
 impl PriceScales {
-    /// Notes the scale that a symbol has already.
+    /// Notes a symbol's existing scale.
     pub(super) fn know(&mut self, symbol: &str, scale: u8) {
         self.of_symbol.insert(symbol.to_owned(), scale);
     }
 
-    /// Symbols that had a price of another scale than nine decimals.
+    /// Returns the symbols with prices of another scale than nine decimals.
     pub(super) fn others(&self) -> &BTreeSet<String> {
         &self.others
     }
 
-    /// A symbol that the last tick began, with its scale, where that is not nine decimals.
+    /// Returns symbol and scale of the last tick; `None` unless it was the symbol's first one and its scale is not nine
+    /// decimals.
     pub(super) fn take_begun(&mut self) -> Option<(String, u8)> {
         self.begun.take()
     }
 
-    /// Notes the scale of a symbol's first tick, and compares that of any other.
+    /// Notes the scale of a symbol's first tick, and checks every other tick against it.
     pub(super) fn check(&mut self, tick: &Tick) -> Result<(), FieldProblem> {
         let scale = tick.scales.price;
         if scale != Scales::E9.price && !self.others.contains(&tick.symbol) {
@@ -66,13 +68,13 @@ impl PriceScales {
     }
 }
 
-/// True if a number with `from` decimals is one with `to` decimals.
+/// Returns true if a number with `from` decimals is exact with `to` decimals.
 fn is_exact(value: i64, from: u8, to: u8) -> bool {
     let power = 10_i64.pow(from.abs_diff(to).into());
     if from > to {
         return value % power == 0;
     }
-    // The ends of the range stand for no number.
+    // The ends of the range are reserved values.
     value.checked_mul(power).is_some_and(|value| value != i64::MIN && value != i64::MAX)
 }
 
@@ -97,13 +99,13 @@ mod tests {
             scales.check(&Tick { symbol: symbol.to_owned(), price_e9, scales: scales_of_tick, ..tick() })
         };
         assert!(check("V:A", 61_686_200_000_000, 9).is_ok());
-        // As many decimals, or others that are zeros.
+        // As many decimals, or zeros as further ones.
         assert!(check("V:A", 61_686_300_000_000, 12).is_ok());
         let problem = check("V:A", 61_686_299_999_999_996, 12).expect_err("61686.299999999996");
         assert!(problem.to_string().contains("found `61686.299999999996`"), "{problem}");
         assert!(problem.does_not_fit && problem.to_string().contains("with 9 decimals"), "{problem}");
         assert!(check("V:B", 61_686_299_999_999_996, 12).is_ok(), "another symbol");
-        // One million with 14 decimals has more than 64 bits.
+        // One million with 14 decimals exceeds 64 bits.
         assert!(check("V:C", 1, 14).is_ok());
         assert!(check("V:C", 1_000_000_000_000_000, 9).is_err());
         assert_eq!(scales.others().iter().map(String::as_str).collect::<Vec<_>>(), ["V:A", "V:B", "V:C"]);

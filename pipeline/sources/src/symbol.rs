@@ -2,7 +2,7 @@
 
 use warptape_events::SYMBOL_BYTES_MAX;
 
-/// `VENUE:TICKER`; else what is expected of the ticker.
+/// Returns `VENUE:TICKER`; the error tells the ticker's expected form.
 pub(super) fn join_symbol(venue: &str, ticker: &str) -> Result<String, String> {
     let symbol = [venue, ":", ticker].concat();
     if ticker.is_empty() {
@@ -12,7 +12,7 @@ pub(super) fn join_symbol(venue: &str, ticker: &str) -> Result<String, String> {
     Ok(symbol)
 }
 
-/// Whether records accept a complete symbol; else what is expected of it.
+/// Checks that records accept a complete symbol; the error tells its expected form.
 pub(super) fn check_symbol(symbol: &str) -> Result<(), String> {
     if symbol.len() > SYMBOL_BYTES_MAX {
         return Err(format!("a symbol of at most {SYMBOL_BYTES_MAX} bytes with its venue"));

@@ -1,4 +1,4 @@
-//! What the tests of the sources share: a tick to start from, and files to read.
+//! Shared helpers of the sources' tests: a tick to start from, and files to read.
 
 use std::path::PathBuf;
 

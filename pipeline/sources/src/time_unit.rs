@@ -1,4 +1,4 @@
-//! Times in files to nanoseconds since the epoch. No clock is read here.
+//! Converts times in files to nanoseconds since the epoch, without reading a clock.
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -7,7 +7,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// 1973. Its dumps changed from milliseconds to microseconds with 2025, its streams where a client asks for it.
 const BINANCE_MICROSECONDS_FROM: i64 = 100_000_000_000_000;
 
-/// How a column writes time.
+/// The notation of time in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Seconds since the epoch, with up to 9 decimals.
@@ -25,7 +25,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// The unit by its name in a mapping: `s`, `ms`, `us`, `ns` or `rfc3339`.
+    /// Returns the unit by its name in a mapping: `s`, `ms`, `us`, `ns` or `rfc3339`.
     pub(super) fn by_name(name: &str) -> Option<TimeUnit> {
         match name {
             "s" => Some(TimeUnit::Seconds),
@@ -48,7 +48,7 @@ impl TimeUnit {
         }
     }
 
-    /// What a field of this unit should look like, for error messages.
+    /// Describes the expected form of a field in this unit, for error messages.
     pub(super) fn expected(self) -> &'static str {
         match self {
             TimeUnit::Seconds => "a positive time in seconds since the epoch",
@@ -60,7 +60,7 @@ impl TimeUnit {
         }
     }
 
-    /// Nanoseconds since the epoch; nothing where the text is no positive time of this unit.
+    /// Parses a time to nanoseconds since the epoch; `None` if the text is no positive time of this unit.
     pub fn parse_ns(self, text: &[u8]) -> Option<i64> {
         let time_ns = match self {
             TimeUnit::Seconds => super::parse_e9(text).ok()?,
@@ -70,12 +70,12 @@ impl TimeUnit {
             TimeUnit::Rfc3339 => parse_rfc3339(text)?,
             TimeUnit::Binance => binance_time_ns(parse_integer(text)?)?,
         };
-        // The greatest time stands for "none".
+        // The greatest value is reserved for "none".
         (0 < time_ns && time_ns < i64::MAX).then_some(time_ns)
     }
 }
 
-/// A Binance time, in milliseconds or microseconds by magnitude; nothing where it is not positive or too large.
+/// Converts a Binance time, in milliseconds or microseconds by magnitude; `None` if it is not positive or too large.
 pub(super) fn binance_time_ns(time: i64) -> Option<i64> {
     let unit_ns = if time >= BINANCE_MICROSECONDS_FROM { 1_000 } else { 1_000_000 };
     time.checked_mul(unit_ns).filter(|&time_ns| time_ns > 0)

@@ -1,4 +1,4 @@
-//! UTF-16, which spreadsheets and trading terminals write, as UTF-8.
+//! Converts UTF-16, the encoding of spreadsheets and trading terminals, to UTF-8.
 
 use std::io::{self, BufRead, Read};
 
@@ -13,7 +13,7 @@ pub(super) enum Utf16 {
 }
 
 impl Utf16 {
-    /// Tells UTF-16 by its mark, or by the empty half of a first character that is ASCII.
+    /// Detects UTF-16 by its byte order mark, or by the zero byte of a first ASCII character.
     pub(super) fn of(beginning: &[u8]) -> Option<Utf16> {
         match *beginning {
             [0xff, 0xfe, ..] => Some(Utf16::LittleEndian),
@@ -25,16 +25,16 @@ impl Utf16 {
     }
 }
 
-/// Text in UTF-16 as UTF-8, without its mark. What is no character becomes U+FFFD.
+/// Text in UTF-16 as UTF-8, without its mark. Invalid characters become U+FFFD.
 pub(super) struct Utf16Reader<R> {
     inner: R,
     order: Utf16,
-    /// Units that are not converted yet: the first half of a pair, and at the end of a block half a unit.
+    /// Units not converted yet: the first half of a surrogate pair. `half` is a lone byte at the end of a block.
     units: Vec<u16>,
     half: Option<u8>,
     block: Vec<u8>,
     text: String,
-    /// Bytes of `text` that were read.
+    /// Number of bytes of `text` already read.
     given: usize,
     is_first: bool,
     is_done: bool,
@@ -71,7 +71,7 @@ impl<R: BufRead> Utf16Reader<R> {
         if self.is_done && self.half.take().is_some() {
             self.units.push(u16::from(b'?'));
         }
-        // The second half of a pair may stand in the next block.
+        // The second half of a surrogate pair may be in the next block.
         let is_first_half = |unit: &u16| (0xd800..0xdc00).contains(unit);
         let kept = self.units.pop_if(|unit| !self.is_done && is_first_half(unit));
         self.text.clear();

@@ -1,4 +1,4 @@
-//! The one file of a zip archive, as Binance and others deliver their dumps.
+//! The single file of a zip archive, the form in which Binance and others deliver dumps.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,10 +8,10 @@ use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 use zip::{CompressionMethod, ZipArchive};
 
-/// First bytes of an archive that holds something.
+/// First bytes of a non-empty archive.
 pub(super) const ZIP_MAGIC: [u8; 4] = *b"PK\x03\x04";
 
-/// Where the one file of an archive lies in it.
+/// The position of an archive's single file.
 pub(super) struct ZipEntry {
     pub(super) start: u64,
     packed_bytes: u64,
@@ -23,7 +23,7 @@ impl ZipEntry {
     /// Looks the file up in the archive's directory.
     ///
     /// # Errors
-    /// If the archive is damaged, holds several files or none, or is packed otherwise than with Deflate.
+    /// Fails if the archive is damaged, has several files or none, or uses another compression than Deflate.
     pub(super) fn find(path: &Path) -> io::Result<ZipEntry> {
         let refused = |found: String| io::Error::new(io::ErrorKind::InvalidData, found);
         let mut archive = ZipArchive::new(BufReader::new(File::open(path)?)).map_err(io::Error::other)?;
@@ -60,7 +60,7 @@ impl ZipEntry {
         found.ok_or_else(|| refused("a zip archive without a file".to_owned()))
     }
 
-    /// The unpacked file; `archive` stands at its start.
+    /// Returns the unpacked file; `archive` must be positioned at its start.
     pub(super) fn unpack<R: BufRead + Send + 'static>(&self, archive: R) -> Box<dyn Read + Send> {
         let packed = archive.take(self.packed_bytes);
         if self.is_stored {
@@ -71,7 +71,7 @@ impl ZipEntry {
     }
 }
 
-/// A stream whose end is an error where its checksum is another one.
+/// A stream whose end is an error if its checksum is wrong.
 struct Checked<R> {
     inner: R,
     crc: Crc,

@@ -1,4 +1,5 @@
-//! Files of the workspace over loom's locks, and models of how threads use them: each is run in every order of the threads' steps.
+//! Files of the workspace compiled with loom's locks, and models of their use by threads. Each model runs in every
+//! order of the threads' steps.
 #![allow(dead_code, reason = "the files have more than the models use")]
 
 mod sync;

@@ -1,15 +1,16 @@
-//! What the compiled files have in place of `std::sync`.
+//! The replacement of `std::sync` in the compiled files.
 
 use std::sync::LockResult;
 use std::time::Duration;
 
 pub use loom::sync::{Arc, Mutex, MutexGuard};
 
-/// Loom's, with the wait of std that it lacks. Time never runs out here: a thread that nobody wakes is a deadlock, which loom finds.
+/// Loom's condition variable, with a wait of std that it lacks. Time never runs out here: a thread that nobody wakes is
+/// a deadlock, which loom finds.
 #[derive(Default)]
 pub struct Condvar(loom::sync::Condvar);
 
-/// That the time has not run out.
+/// Result of a wait, which never times out.
 pub struct Woken;
 
 impl Condvar {

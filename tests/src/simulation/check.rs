@@ -1,4 +1,4 @@
-//! What a simulated run must have left.
+//! Checks of the results of a simulated run.
 
 use warptape_eventlog::Record;
 use warptape_replay::verify_journal;
@@ -19,7 +19,7 @@ use crate::coverage::Coverage;
 use crate::sequential::Outputs;
 
 impl World {
-    /// Compares what is committed with the sequential run, and counts what the journals tell.
+    /// Compares the committed topics with the sequential run, and counts the situations in the journals.
     pub(super) fn check(&mut self, expected: &[Outputs]) -> Result<(), Failure> {
         if let Some(impossible) = &self.impossible {
             return Err(Failure::Outputs(impossible.clone()));
@@ -42,7 +42,7 @@ impl World {
             }
             let end = self.source[partition as usize].len() as i64;
             let committed = self.committed.offsets.get(&partition).copied().unwrap_or(0);
-            // The marker behind the last record may have been passed or not.
+            // The marker behind the last record may or may not be included.
             if !(end..=end + MARKERS).contains(&committed) {
                 let found = format!("partition {partition}: committed offset {committed} of {end}");
                 return Err(Failure::Outputs(found));
@@ -58,7 +58,7 @@ impl World {
         Ok(())
     }
 
-    /// Counts what an entry tells of lanes on devices and of groups on their way.
+    /// Counts an entry's situations of lanes on devices and of moving groups.
     fn count(&self, entry: &JournalEntry, coverage: &mut Coverage) {
         match &entry.input {
             Input::LaneLost(lost) if self.config.core.is_on_device(lost.lane) => {
@@ -106,7 +106,7 @@ impl World {
         coverage.moves_balanced += entry.decisions.iter().filter(balances).count();
     }
 
-    /// Every entry follows its predecessor, and steps to the decisions it holds.
+    /// Checks that every entry follows its predecessor, and that its step makes its decisions.
     fn check_journal(&self, ordinal: i32, coverage: &mut Coverage) -> Result<(), Failure> {
         let mut scheduler = Scheduler::new();
         let mut checkpoint = None;
@@ -126,7 +126,7 @@ impl World {
                 scheduler = Scheduler::new();
             }
             match &entry.input {
-                // The state is that before the first part.
+                // The checkpoint has the state before its first part.
                 Input::Checkpoint(Checkpoint { part: 0, .. }) => {
                     checkpoint = Some((scheduler.checkpoint(), entry.clone()));
                 }

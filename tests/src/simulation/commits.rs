@@ -1,22 +1,22 @@
-//! What a journal must say of the commits of its process.
+//! Checks of a journal's records of its process's commits.
 
 use warptape_schemas::journal::{CommitOutcome, Input, JournalEntry};
 
-/// What was read of one process life.
+/// The entries read of one process life.
 #[derive(Default)]
 pub(super) struct Commits {
-    /// Times of the life's entries, from the sequence of the first.
+    /// Times of the life's entries, starting at the sequence of the first.
     times: Vec<i64>,
     first_sequence: i64,
     /// The newest `Sealed` that is not known to be committed.
     open: Option<i64>,
-    /// The newest outcome: which transaction and attempt it is of, whether that was committed, and when it ended.
+    /// The newest outcome: its transaction and attempt, the outcome itself, and the time of its end.
     last: Option<(i64, i32, CommitOutcome, i64)>,
 }
 
 impl Commits {
-    /// Takes the next entry. Each `Sealed` but the last of a life has its outcome before the next one, and times do not fall from sealed over
-    /// sent and ended to told.
+    /// Takes the next entry. Each `Sealed` except the last of a life has its outcome before the next one. The times of
+    /// sealing, sending, ending and reporting never decrease.
     pub(super) fn add(&mut self, entry: &JournalEntry) -> Result<(), String> {
         if matches!(entry.input, Input::Started(_)) {
             *self = Self { first_sequence: entry.sequence, ..Self::default() };
@@ -73,7 +73,7 @@ mod tests {
         Input::CommitEnded(CommitEnded { sealed, attempt, sent_ns, ended_ns, outcome, looked_up: false })
     }
 
-    /// Each entry is written ten nanoseconds after the one before.
+    /// Each entry is written ten nanoseconds after the previous one.
     fn is_right(inputs: Vec<Input>) -> bool {
         let mut commits = Commits::default();
         (0..).zip(inputs).all(|(sequence, input)| {

@@ -1,4 +1,5 @@
-//! Operators' commands in a simulated run: sent at any time, cut off by crashes, and in the end each that was read answered once.
+//! Operators' commands in a simulated run: sent at any time, and interrupted by crashes. In the end each one that was
+//! read has one answer.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +18,14 @@ use crate::random::Random;
 /// Commands of a run, by the number of the process.
 #[derive(Default)]
 pub(super) struct Controls {
-    /// As they lie in the log.
+    /// Commands in the log.
     log: BTreeMap<i32, Vec<Vec<u8>>>,
     /// Committed next-to-read offsets.
     pub(super) offsets: BTreeMap<i32, i64>,
 }
 
 impl Process {
-    /// The process reads its next command; where there is none, one is sent.
+    /// The process reads its next command; if there is none, one is sent.
     pub(super) fn control(&mut self, world: &mut World) -> Result<(), Failure> {
         if !self.core.wants().is_some_and(|wants| wants.controls) {
             return Ok(());
@@ -72,7 +73,7 @@ fn command(random: &mut Random, lanes: usize, now_ns: i64) -> Vec<u8> {
 }
 
 impl World {
-    /// Each command before the committed offset has one answer, in order.
+    /// Checks that each command before the committed offset has one answer, in order.
     pub(super) fn check_controls(&mut self) -> Result<(), Failure> {
         let mut outcomes = [0, 0];
         for (&ordinal, &committed) in &self.controls.offsets {

@@ -1,4 +1,4 @@
-//! The consumer group: which process owns a partition, and how that changes.
+//! The consumer group: the owners of partitions, and their changes.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use warptape_engine::{Assigned, Event};
 
 use super::Simulation;
 
-/// Whose a partition is to the group.
+/// A partition's owner according to the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     Nobody,
     Process(usize),
-    /// This process was asked to hand it over and has not done so yet.
+    /// This process was asked to hand it over, and has not done so yet.
     Leaving(usize),
 }
 
@@ -24,18 +24,18 @@ impl Group {
         Self(vec![Owner::Nobody; partitions])
     }
 
-    /// Whether the group takes offsets of a partition from a process.
+    /// Returns true if the group accepts a partition's offsets from a process.
     pub(super) fn is_member(&self, process: usize, partition: i32) -> bool {
         let owner = self.0[partition as usize];
         owner == Owner::Process(process) || owner == Owner::Leaving(process)
     }
 
-    /// Whether the group lets a process keep a partition.
+    /// Returns true if the group lets a process keep a partition.
     pub(super) fn is_kept(&self, process: usize, partition: i32) -> bool {
         self.0[partition as usize] == Owner::Process(process)
     }
 
-    /// A process has let go of what it was asked for.
+    /// A process has released the revoked partitions.
     pub(super) fn release(&mut self, process: usize) {
         self.give_back(Owner::Leaving(process));
     }
@@ -54,7 +54,7 @@ impl Group {
 }
 
 impl Simulation {
-    /// Deals out the partitions that nobody has, to processes whose sources listen.
+    /// Assigns free partitions to processes whose sources poll.
     pub(super) fn assign(&mut self) {
         let Self { world, processes } = self;
         let listens = |index: &usize| {
@@ -81,7 +81,7 @@ impl Simulation {
         }
     }
 
-    /// Takes partitions from a process: asked for, or lost without a word.
+    /// Takes partitions from a process: revoked, or lost without notice.
     pub(super) fn rebalance(&mut self, may_lose: bool) {
         let Self { world, processes } = self;
         let first = world.random.index(world.group.0.len());
@@ -90,7 +90,7 @@ impl Simulation {
         if process.around.source.stands_still {
             return;
         }
-        // That one, and some more of the same process.
+        // The drawn one, and some more of the same process.
         let mut partitions = Vec::new();
         for (partition, owner) in world.group.0.iter_mut().enumerate() {
             let goes = partition == first || world.random.one_in(2);

@@ -1,4 +1,5 @@
-//! The group's offsets, which somebody sets while no process is there, and how a process holds them against the journals.
+//! The group's offsets, which are set from outside while no process runs, and a process's comparison of them with the
+//! journals.
 
 use warptape_engine::{Assigned, Claims, Committed, JournalPositions};
 use warptape_schemas::{decode_dead_letter, decode_journal_entry, decode_late_tick, decode_signal};
@@ -7,21 +8,21 @@ use super::source::end_of;
 use super::{Failure, Plant, Simulation, World};
 use crate::random::Random;
 
-/// The positions in the journals of all processes, as far as they were read.
+/// The positions in the journals of all processes, as far as read.
 #[derive(Default)]
 pub(super) struct Journals {
     positions: Vec<JournalPositions>,
-    /// Entries that were read.
+    /// Number of entries read.
     read: Vec<usize>,
 }
 
-/// An offset before, at or behind the one that is right; or none.
+/// Draws an offset before, at or behind the right one, or none.
 fn any_offset(random: &mut Random, end: i64) -> Option<i64> {
     (!random.one_in(3)).then(|| random.between(0, end + 3))
 }
 
 impl World {
-    /// How far the journal of a process has come.
+    /// Returns the positions in the journal of a process.
     pub(super) fn positions(&mut self, ordinal: i32) -> JournalPositions {
         self.read_journals();
         self.journals.positions[ordinal as usize].clone()
@@ -45,7 +46,7 @@ impl World {
         }
     }
 
-    /// Where a process goes on with a partition.
+    /// Decides where a process continues with a partition.
     pub(super) fn hold(&mut self, partition: i32) -> Assigned {
         let records = self.source[partition as usize].len();
         let end = end_of(records, self.published(records), self);
@@ -69,7 +70,8 @@ impl World {
         Assigned { partition, committed: settled, end, is_uncommitted, lost_from: None, requests }
     }
 
-    /// The offset before which all records were processed, as the newest outputs and the newest snapshot have it.
+    /// Returns the offset before which all records were processed, according to the newest outputs and the newest
+    /// snapshot.
     fn outputs(&self, partition: i32) -> i64 {
         let newest = |topic: &str| self.topic(topic, partition).last();
         let signal = newest("signals").map(|record| decode_signal(record).expect("whole").source_offset);
@@ -79,7 +81,7 @@ impl World {
         behind.max(self.snapshots.newest(partition).unwrap_or(0))
     }
 
-    /// The log loses records that snapshots stand for.
+    /// Removes records that snapshots cover from the log.
     fn remove_ticks(&mut self) {
         self.read_journals();
         for partition in 0..self.source.len() {
@@ -117,7 +119,7 @@ fn set(offsets: &mut std::collections::BTreeMap<i32, i64>, partition: i32, offse
 }
 
 impl Simulation {
-    /// All processes are gone for a while, in which somebody sets the group's offsets, and ticks become too old.
+    /// Ends all processes for a while, in which the group's offsets are set from outside, and old ticks are removed.
     pub(super) fn rest(&mut self) -> Result<(), Failure> {
         let there: Vec<usize> =
             (0..self.processes.len()).filter(|&index| self.processes[index].is_some()).collect();

@@ -1,4 +1,4 @@
-//! A simulated lane: what the threads of a lane do, one after the other, when the seed has it.
+//! A simulated lane: the steps of a lane's threads, one after another, when the seed decides.
 
 use std::collections::VecDeque;
 
@@ -14,35 +14,35 @@ use super::risk::POSITIONS;
 use super::{Failure, Plant, World, swap_prices};
 use crate::random::Random;
 
-/// A lane: commands that wait, and results that the core does not know of yet.
+/// A lane with its waiting commands, and its results that the core does not know yet.
 pub(super) struct SimulatedLane {
     pub(super) life: u32,
-    /// It does something once in so many times that it could: some lanes are slow.
+    /// It uses one in this many opportunities to work: some lanes are slow.
     pub(super) pace: u64,
-    /// At what it hangs, if it answers nothing any more.
+    /// The operation in which it hangs; `None` if it works.
     pub(super) hangs: Option<Doing>,
-    /// Opened when they are first needed.
+    /// The lane's stages, opened on first use.
     stages: Option<LaneStages>,
-    /// Of a lane on a device.
+    /// Slices of a lane on a device.
     background: Option<DeviceSlices>,
     pub(super) commands: VecDeque<LaneCommand>,
-    /// Slices that wait for the threads for slices.
+    /// Slices waiting for the threads of slices.
     pub(super) slices: VecDeque<Slice>,
     pub(super) results: VecDeque<SimulatedResult>,
 }
 
-/// What the core is to hear of.
+/// A result for the core.
 pub(super) enum SimulatedResult {
     Lane(LaneResult),
     Slice { slice: i64, partial: Partial },
 }
 
-/// What a batch met on its way.
+/// Situations that a batch met.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Met {
-    /// It was begun while another was under way.
+    /// True if it was begun while another one was running.
     pub(super) batch: bool,
-    /// It passed a slice that was asked for before.
+    /// True if it overtook an earlier slice.
     pub(super) slice: bool,
 }
 
@@ -60,17 +60,17 @@ impl SimulatedLane {
         }
     }
 
-    /// Whether it has something to do, and does not hang.
+    /// Returns true if it has work and does not hang.
     pub(super) fn has_work(&self) -> bool {
         self.hangs.is_none() && !(self.commands.is_empty() && self.slices.is_empty())
     }
 
-    /// Bytes of its device's memory.
+    /// Returns the usage of its device's memory in bytes.
     pub(super) fn memory_bytes(&self) -> Option<[usize; 3]> {
         self.stages.as_ref().and_then(LaneWork::memory_bytes)
     }
 
-    /// As a lane's thread.
+    /// Executes a command like a lane's thread.
     pub(super) fn obey(
         &mut self,
         command: LaneCommand,
@@ -84,19 +84,20 @@ impl SimulatedLane {
         let is_batch = matches!(command, LaneCommand::Run(_));
         let met = Met { batch: stages.is_running(), slice: is_batch && !self.slices.is_empty() };
         self.results.extend(stages.obey(command)?.map(SimulatedResult::Lane));
-        // As a lane's thread has it: a batch is finished when nothing else is to be done.
+        // As in a lane's thread, a batch is finished when there is no other work.
         if self.commands.is_empty() {
             self.results.extend(stages.finish()?.map(SimulatedResult::Lane));
         }
         Ok(met)
     }
 
-    /// Opens it, if that was not done before.
+    /// Opens the lane if it is not open.
     pub(super) fn open(&mut self, config: &EngineConfig, index: usize) -> Result<(), DeviceError> {
         open(&mut self.stages, &mut self.background, config, index).map(drop)
     }
 
-    /// As the threads for slices, once it is open: does the slice that waits. Whether the lane's device did it.
+    /// Runs the waiting slice, like the threads of slices once the lane is open. Returns true if the lane's device ran
+    /// it.
     pub(super) fn run_slice(&mut self, isa: Isa) -> Result<bool, DeviceError> {
         let Some(slice) = self.slices.pop_front() else { return Ok(false) };
         let background = self.background.as_mut().filter(|_| !slice.task.is_host_only());
@@ -110,7 +111,7 @@ impl SimulatedLane {
     }
 }
 
-/// The stages of a lane, opened when they are first needed.
+/// Returns the stages of a lane, opened on first use.
 fn open<'a>(
     stages: &'a mut Option<LaneStages>,
     background: &mut Option<DeviceSlices>,
@@ -128,7 +129,7 @@ fn open<'a>(
 }
 
 impl Process {
-    /// A lane obeys a command, or fails.
+    /// A lane executes a command, or fails.
     pub(super) fn work(&mut self, world: &mut World) -> Result<(), Failure> {
         let Some(index) = self.around.any_lane(world, SimulatedLane::has_work) else { return Ok(()) };
         let lane = self.around.lanes[index].as_mut().expect("it was found");
@@ -166,7 +167,8 @@ impl Process {
         }
     }
 
-    /// A lane has met an error of its device, which the other lanes on it are to meet as well, unless it was only short of memory.
+    /// A lane has met an error of its device. The other lanes on the device will meet it as well, unless it was only a
+    /// lack of memory.
     fn fail_device(&mut self, index: usize, error: &DeviceError, world: &mut World) -> Result<(), Failure> {
         world.coverage.device_faults += 1;
         if !matches!(error, DeviceError::OutOfMemory { .. }) {
@@ -176,13 +178,13 @@ impl Process {
         self.lose_lane(index, world)
     }
 
-    /// The core learns of something that a lane has finished.
+    /// Reports a finished result of a lane to the core.
     pub(super) fn report(&mut self, world: &mut World) -> Result<(), Failure> {
         let news = self.around.lane_news(world);
         news.map_or(Ok(()), |news| self.tell(news, world))
     }
 
-    /// A lane is measured: slow to begin with, or slow for each row.
+    /// Measures a lane: slow per batch, or slow per row.
     pub(super) fn measure(&mut self, world: &mut World) -> Result<(), Failure> {
         let index = world.random.index(self.around.lanes.len());
         let Some(lane) = self.around.lanes[index].as_ref().filter(|_| self.around.config.routes()) else {
@@ -195,7 +197,7 @@ impl Process {
         self.tell(Event::Lane { lane: index as LaneId, life, news }, world)
     }
 
-    /// A lane fails, with all that it has.
+    /// A lane fails, with all its work.
     pub(super) fn lose_lane(&mut self, index: usize, world: &mut World) -> Result<(), Failure> {
         let Some(lane) = &self.around.lanes[index] else { return Ok(()) };
         let news = LaneNews::Lost { reason: "simulated".to_owned() };
@@ -203,7 +205,7 @@ impl Process {
         self.tell(Event::Lane { lane: index as LaneId, life, news }, world)
     }
 
-    /// A lane on a device hangs: in a batch, or in anything else, such as opening its device.
+    /// Makes a lane on a device hang: in a batch, or in another operation such as opening its device.
     pub(super) fn hang(&mut self, world: &mut World) {
         let index = world.random.index(self.around.lanes.len());
         let since_ns = world.now_ns;
@@ -219,7 +221,7 @@ impl Process {
         }
     }
 
-    /// How a device fares.
+    /// Reports a sample of a device.
     pub(super) fn sample(&mut self, world: &mut World) -> Result<(), Failure> {
         let index = world.random.index(self.around.lanes.len()) as LaneId;
         if !self.around.config.core.is_on_device(index) {
@@ -263,14 +265,14 @@ impl Process {
 }
 
 impl Around {
-    /// A lane of those that have something.
+    /// Draws a lane among those for which `has` is true; `None` if there is none.
     fn any_lane(&self, world: &mut World, has: impl Fn(&SimulatedLane) -> bool) -> Option<usize> {
         let lanes = self.lanes.iter().enumerate();
         let have = lanes.filter(|(_, lane)| lane.as_ref().is_some_and(&has)).map(|(index, _)| index);
         any_of(have.collect(), &mut world.random)
     }
 
-    /// Something that a lane has finished.
+    /// Takes a finished result of a lane; `None` if there is none.
     pub(super) fn lane_news(&mut self, world: &mut World) -> Option<Event> {
         let index = self.any_lane(world, |lane| !lane.results.is_empty())?;
         let lane = self.lanes[index].as_mut().expect("it was found");
@@ -288,13 +290,13 @@ impl Around {
         Some(Event::Lane { lane: index as LaneId, life, news })
     }
 
-    /// At what lanes hang.
+    /// Returns the hanging lanes with their operations.
     pub(super) fn doing(&self) -> Vec<(LaneId, Doing)> {
         let of_lane = |(index, lane): (LaneId, &Option<SimulatedLane>)| Some((index, lane.as_ref()?.hangs?));
         (0..).zip(&self.lanes).filter_map(of_lane).collect()
     }
 
-    /// True if a lane works on something for longer than it may.
+    /// Returns true if a lane exceeds the time allowed for an operation.
     pub(super) fn is_any_overdue(&self, doing: &[(LaneId, Doing)], now_ns: i64) -> bool {
         let times = self.config.core.times;
         let is_overdue = |(_, doing): &(LaneId, Doing)| match doing {

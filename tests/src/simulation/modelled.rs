@@ -1,5 +1,5 @@
-//! What-if of a journal: whatever happened to a process can be modelled, as it was recorded and otherwise, and each row that came is done once and
-//! in its order, or accounted for.
+//! What-if of journals: every process's history can be modelled, as recorded and with changes. Each row that arrived is
+//! done once and in order, or accounted for.
 
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{Decision, Input};
@@ -7,7 +7,7 @@ use warptape_what_if::{Changes, Figures, LossTime, Recording, WhatIfError};
 
 use super::{FULL_CHECK_EVERY, Failure, World};
 
-/// A step: its time, its input, and what was decided.
+/// A step: its time, its input, and its decisions.
 type Step = (i64, Input, Vec<Decision>);
 
 impl World {
@@ -27,7 +27,7 @@ impl World {
     }
 }
 
-/// Models a journal as it was recorded or with one of some changes, by turns. Whether something arrived in it.
+/// Models a journal as recorded or with one of some changes, by turns. Returns true if rows arrived in it.
 fn check(steps: Vec<Step>, seed: u64) -> Result<bool, String> {
     let recording = match Recording::of_steps(steps) {
         Err(WhatIfError::NothingArrived { .. }) => return Ok(false),
@@ -45,7 +45,7 @@ fn check(steps: Vec<Step>, seed: u64) -> Result<bool, String> {
     let changes = &changed[(seed / FULL_CHECK_EVERY) as usize % changed.len()];
     let told = |error: &dyn std::fmt::Display| format!("{changes:?}: {error}");
     match recording.model(changes, seed) {
-        // A process that came to no end of a batch or slice tells nothing of what they take.
+        // A process without a finished batch or slice has no measured durations.
         Err(WhatIfError::NothingMeasured { .. }) => {}
         Err(error) => return Err(told(&error)),
         Ok(modelled) => check_order("modelled", &modelled.figures).map_err(|error| told(&error))?,

@@ -1,4 +1,4 @@
-//! One process: the core, and around it what the shell's threads do, one after the other, when the seed has it.
+//! One process: the core, and around it the steps of the shell's threads, one after another, when the seed decides.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,55 +20,55 @@ use crate::random::Random;
 pub(super) struct Process {
     pub(super) core: Core,
     pub(super) around: Around,
-    /// Rows waited when it was asked to end, if it was.
+    /// True if rows waited when it was asked to end; `None` if it was not asked.
     ending: Option<bool>,
-    /// It will not be started again.
+    /// True if it will not be started again.
     pub(super) leaves: bool,
-    /// The core has ended with an error that a restart mends.
+    /// True if the core has ended with an error that a restart cures.
     pub(super) gave_up: bool,
 }
 
-/// What is around the core of a process.
+/// The environment of a process's core.
 pub(super) struct Around {
     pub(super) ordinal: i32,
-    /// Next command to read; the committed one before the first.
+    /// Next command to read; `None` before the first, which is at the committed offset.
     pub(super) control_next: Option<i64>,
     pub(super) config: EngineConfig,
     pub(super) lanes: Vec<Option<SimulatedLane>>,
-    /// Devices that a lane of this process has broken.
+    /// Devices broken by a lane of this process.
     pub(super) broken_devices: BTreeSet<String>,
     pub(super) source: SimulatedSource,
-    /// Restores that their thread has not begun.
+    /// Restores not begun by their thread.
     pub(super) restores: VecDeque<Restore>,
-    /// States that are read and that the core has not taken, with the partition and the number.
+    /// Read states that the core has not taken, with the partition and the number.
     pub(super) restored: VecDeque<(i32, u64, Restored)>,
-    /// Pages of symbols that left memory, to be read or found.
+    /// Pages of evicted symbols, to be read or found.
     pub(super) page_jobs: VecDeque<PageJob>,
-    /// Pages that were to be found and are not in the log, of a partition that is still here.
+    /// Partition, still owned, whose pages are missing in the log.
     pub(super) pages_missing: Option<i32>,
     pub(super) requests: RequestReader,
     pub(super) background: BackgroundWork,
-    /// By partition for which transactions may commit: the assignment.
+    /// Assignments for which transactions may commit, by partition.
     pub(super) fence: BTreeMap<i32, u64>,
-    /// What is being committed, and since when.
+    /// The running commit, with the time of its beginning.
     pub(super) in_flight: Option<(i64, Box<CommitRequest>)>,
 }
 
-/// What threads beside the core have to do.
+/// Work of the threads beside the core.
 #[derive(Default)]
 pub(super) struct BackgroundWork {
-    /// Requests that are being made tasks.
+    /// Requests being turned into tasks.
     pub(super) preparing: VecDeque<Preparation>,
-    /// Numbers of those that nobody waits for any more.
+    /// Numbers of abandoned ones.
     pub(super) abandoned: BTreeSet<u64>,
-    /// Rounds that are being concluded.
+    /// Rounds being concluded.
     pub(super) concluding: VecDeque<Conclusion>,
-    /// Questions for prices that are not answered.
+    /// Unanswered questions for prices.
     pub(super) pricing: VecDeque<AskPrices>,
 }
 
 impl Process {
-    /// A process begins where the committed state ends.
+    /// Starts a process at the end of the committed state.
     pub(super) fn start(ordinal: i32, world: &mut World) -> Result<Self, Failure> {
         let last = world.topic("journal", ordinal).last();
         let last = last.map(|record| decode_journal_entry(record).expect("entries are written whole"));
@@ -99,7 +99,7 @@ impl Process {
         Ok(process)
     }
 
-    /// What was being committed may have come through or not.
+    /// Crashes the process. A running commit may succeed or not.
     pub(super) fn crash(&mut self, world: &mut World) {
         world.coverage.crashes += 1;
         let Some((_, request)) = self.around.in_flight.take() else { return };
@@ -116,7 +116,7 @@ impl Process {
         self.tell(Event::Stop(stop), world)
     }
 
-    /// The process is to end with what it has accepted.
+    /// Asks the process to finish its accepted work and end.
     pub(super) fn stop_now(&mut self, world: &mut World, leaves: bool) -> Result<(), Failure> {
         self.leaves |= leaves;
         if self.ending.is_some() {
@@ -126,7 +126,7 @@ impl Process {
         self.tell(Event::Stop(Stop::Now), world)
     }
 
-    /// Where it stands, for the report of a seed that does not end.
+    /// Describes its state, for the report of a seed that does not end.
     pub(super) fn describe(&self) -> String {
         let (status, around) = (self.core.status(), &self.around);
         format!(
@@ -151,12 +151,12 @@ impl Process {
         )
     }
 
-    /// Whether it was asked to end with what it has accepted.
+    /// Returns true if it was asked to finish its accepted work and end.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.is_some()
     }
 
-    /// Whether it has ended as it was asked to.
+    /// Returns true if it has ended as requested.
     pub(super) fn has_ended(&self, world: &mut World) -> bool {
         let Some(had_backlog) = self.ending else { return false };
         let has_ended = self.core.wants().is_none();
@@ -164,13 +164,13 @@ impl Process {
         has_ended
     }
 
-    /// The core hears of an event, and what it commands is executed.
+    /// Gives an event to the core, and executes its commands.
     pub(super) fn tell(&mut self, event: Event, world: &mut World) -> Result<(), Failure> {
         let told = tell(&mut self.core, &mut Driven { around: &mut self.around, world }, event);
         self.survive(told, world)
     }
 
-    /// The core does what is due.
+    /// Lets the core do its due work.
     fn settle(&mut self, world: &mut World) -> Result<(), Failure> {
         let (doing, lost_before) = (self.around.doing(), world.coverage.lanes_lost);
         let settled = settle(&mut self.core, &mut Driven { around: &mut self.around, world });
@@ -181,14 +181,14 @@ impl Process {
         Ok(())
     }
 
-    /// What the core gave up for is mended by a restart, if an operator would see it so.
+    /// Handles an end of the core that a restart cures.
     fn survive(&mut self, result: Result<(), Ended>, world: &mut World) -> Result<(), Failure> {
         match result {
             Ok(()) => return Ok(()),
             Err(Ended::GaveUp) => self.gave_up = true,
             Err(Ended::Failed(failure)) => return Err(failure),
         }
-        // As the shell does: nobody waits for lanes that hang.
+        // As in the shell, hanging lanes are not awaited.
         while let Some(command) = self.core.poll() {
             if matches!(command, Command::EndLane { .. }) {
                 self.around.execute(command, &self.core, world).unwrap_or_default();
@@ -197,7 +197,7 @@ impl Process {
         Ok(())
     }
 
-    /// An event of a process that works.
+    /// Runs an event of a live process.
     pub(super) fn event(&mut self, world: &mut World) -> Result<(), Failure> {
         match world.random.index(17) {
             16 if world.random.one_in(4) => self.control(world)?,
@@ -320,7 +320,7 @@ impl Around {
             Command::Accepted { partition, read_to, .. } => {
                 self.source.accept(partition, read_to.min(world.source[partition as usize].len() as i64));
             }
-            // A partition that has gone since may have been processed anew by another process.
+            // Another process may have processed a partition again that has been released since.
             Command::PagesMissing { partition, .. } => {
                 self.pages_missing = self.fence.contains_key(&partition).then_some(partition);
             }
@@ -335,15 +335,15 @@ impl Around {
     }
 }
 
-/// What is around a core while it is driven.
+/// The environment of a core while it is driven.
 struct Driven<'a> {
     around: &'a mut Around,
     world: &'a mut World,
 }
 
-/// Why a core is driven no more.
+/// The reason why a core is driven no more.
 enum Ended {
-    /// It has given up, and a restart mends that.
+    /// It has given up, and a restart cures that.
     GaveUp,
     Failed(Failure),
 }
@@ -372,7 +372,7 @@ impl Outside for Driven<'_> {
         self.around.execute(command, core, self.world)
     }
 
-    /// Some of what lanes have finished, as the shell hears of it within a turn.
+    /// Returns some finished results of lanes, as the shell receives them within a turn.
     fn lane_news(&mut self) -> Option<Event> {
         let news = if self.world.random.one_in(2) { self.around.lane_news(self.world) } else { None };
         self.world.coverage.news_in_turns += usize::from(news.is_some());
@@ -396,7 +396,7 @@ impl Outside for Driven<'_> {
     }
 }
 
-/// One of several, if there are any.
+/// Draws one of several; `None` if there are none.
 pub(super) fn any_of(several: Vec<usize>, random: &mut Random) -> Option<usize> {
     (!several.is_empty()).then(|| several[random.index(several.len())])
 }

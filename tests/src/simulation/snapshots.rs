@@ -1,4 +1,4 @@
-//! The topic of snapshots, which is compacted at any time: that must never take the newest snapshot that is whole.
+//! The topic of snapshots, which may be compacted at any time. Compaction must never remove the newest whole snapshot.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ impl SnapshotTopic {
         Some(decode_snapshot(value).expect("snapshots are written whole").offset)
     }
 
-    /// Leaves the newest record of each key of a partition. Whether there were others.
+    /// Keeps only the newest record of each key of a partition. Returns true if there were others.
     fn compact(&mut self, partition: i32) -> bool {
         let records = self.0.entry(partition).or_default();
         let before = records.len();
@@ -39,7 +39,7 @@ impl SnapshotTopic {
         records.len() < before
     }
 
-    /// The bytes of a page.
+    /// Returns the bytes of a page; `None` if the log lacks it.
     fn page(&self, partition: i32, id: PageId) -> Option<Vec<u8>> {
         let is_it = |part: &Snapshot| (part.group, part.offset) == (Snapshot::PAGES + id.page, id.offset);
         let parts = self.parts(partition).into_iter().map(|(_, part)| part).filter(is_it);
@@ -49,7 +49,7 @@ impl SnapshotTopic {
         (is_whole && !by_number.is_empty()).then(bytes)
     }
 
-    /// As a process that restores the partition reads them.
+    /// Returns the snapshot's parts as a restoring process reads them.
     fn parts(&self, partition: i32) -> Vec<(SnapshotPlace, Snapshot)> {
         let records = self.0.get(&partition).into_iter().flatten();
         let part = |(key, value): &KeyedRecord| {
@@ -59,7 +59,7 @@ impl SnapshotTopic {
     }
 }
 
-/// A partition that is to be restored.
+/// A partition to be restored.
 pub(super) struct Restore {
     pub(super) number: u64,
     pub(super) partition: i32,
@@ -72,11 +72,11 @@ pub(super) enum PageJob {
     Find { partition: i32, pages: Vec<PageId> },
 }
 
-/// States that are read at most before the core takes one: one in the channel, and one behind it.
+/// Largest number of states read before the core takes one: one in the channel, and one behind it.
 const RESTORED_MAX: usize = 2;
 
 impl Process {
-    /// The thread of restores reads a state, and the core mostly takes one.
+    /// The thread of restores reads a state, and in most cases the core takes one.
     pub(super) fn restore(&mut self, world: &mut World) -> Result<(), Failure> {
         if self.around.restored.len() < RESTORED_MAX {
             self.read_state(world)?;
@@ -149,14 +149,14 @@ impl Process {
 }
 
 impl World {
-    /// The newest state of a partition at or before an offset.
+    /// Returns the newest state of a partition at or before an offset.
     pub(super) fn restored(&self, partition: i32, offset: i64) -> Restored {
         let parts = self.snapshots.parts(partition);
         restore_from(parts, offset, &self.config.core.stages, self.config.isa)
     }
 }
 
-/// The key of a record as if all snapshots stood in the first place.
+/// Returns the key of a record as if all snapshots were in the first place.
 pub(super) fn in_first_place(key: &[u8]) -> &[u8] {
     match SnapshotPlace::of_key(key) {
         SnapshotPlace::First => key,

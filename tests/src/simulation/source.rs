@@ -1,4 +1,4 @@
-//! The source of a simulated process: where it reads the ticks, and what it has told that the core has not heard.
+//! The source of a simulated process: its reading positions, and its events that the core has not received.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,25 +9,25 @@ use super::process::{Process, any_of};
 use super::{Failure, World};
 use crate::market;
 
-/// Offsets behind the last record of a log, which no record has: the marker of a transaction.
+/// Number of offsets without a record behind a log's last record: the marker of a transaction.
 pub(super) const MARKERS: i64 = 1;
 
-/// Where a partition is read.
+/// The reading state of a partition.
 pub(super) struct Reading {
     pub(super) next: usize,
     pub(super) generation: u64,
     paused: bool,
-    /// The position that was told last.
+    /// The last reported position.
     told: Option<i64>,
 }
 
-/// What the thread of a source is, one step after the other.
+/// The thread of a source, as single steps.
 pub(super) struct SimulatedSource {
     pub(super) reading: BTreeMap<i32, Reading>,
     events: VecDeque<Event>,
-    /// It polls nothing until the core has let go of partitions.
+    /// True while it does not poll, until the core has released partitions.
     pub(super) stands_still: bool,
-    /// By partition, the offset before which the ticks were delivered and taken, by this process or by those before it.
+    /// By partition, the offset before which ticks were delivered and accepted, by this process or earlier ones.
     pub(super) delivered: Vec<i64>,
 }
 
@@ -45,12 +45,12 @@ impl SimulatedSource {
         self.events.push_back(event);
     }
 
-    /// Events that the core has not heard.
+    /// Returns the number of events that the core has not received.
     pub(super) fn events_waiting(&self) -> usize {
         self.events.len()
     }
 
-    /// A partition is read from an offset on.
+    /// Starts reading a partition at an offset.
     pub(super) fn seek(&mut self, partition: i32, offset: i64, generation: u64) {
         self.reading
             .insert(partition, Reading { next: offset as usize, generation, paused: false, told: None });
@@ -63,13 +63,13 @@ impl SimulatedSource {
         }
     }
 
-    /// The core has taken the ticks before an offset. What comes once a stop was asked for is left where it is.
+    /// Notes that the core has accepted the ticks before an offset. Ticks after a requested stop stay unread.
     pub(super) fn accept(&mut self, partition: i32, read_to: i64) {
         let delivered = &mut self.delivered[partition as usize];
         *delivered = (*delivered).max(read_to);
     }
 
-    /// Some records of a partition are read.
+    /// Reads some records of a partition.
     pub(super) fn read(&mut self, records_max: usize, world: &mut World) {
         let left = |partition: i32, reading: &Reading| {
             world.published(world.source[partition as usize].len()).saturating_sub(reading.next)
@@ -108,7 +108,7 @@ impl SimulatedSource {
 }
 
 impl SimulatedSource {
-    /// Nothing is left to be read: how far that is.
+    /// Reports the positions, because nothing is left to read.
     fn tell_positions(&mut self, world: &World) {
         let moved = |(&partition, reading): (&i32, &mut Reading)| {
             let offset = end_of(world.source[partition as usize].len(), reading.next, world);
@@ -122,14 +122,15 @@ impl SimulatedSource {
     }
 }
 
-/// How far a log was read of which all records before `next` were: behind the last of all, over its marker.
+/// Returns the position in a log whose records before `next` were read; at the end it is behind the last record's
+/// marker.
 pub(super) fn end_of(records: usize, next: usize, world: &World) -> i64 {
     let is_whole = world.published(records) == records && next >= records;
     if is_whole { records as i64 + MARKERS } else { next as i64 }
 }
 
 impl Process {
-    /// What the source told first reaches the core.
+    /// Gives the source's oldest event to the core.
     pub(super) fn deliver(&mut self, world: &mut World) -> Result<(), Failure> {
         let Some(mut event) = self.around.source.events.pop_front() else { return Ok(()) };
         match &mut event {

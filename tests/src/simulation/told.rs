@@ -1,4 +1,4 @@
-//! What the history of a journal must tell: every batch with its rows, every transaction with all that its records caused.
+//! Checks of a journal's history: every batch has its rows, and every transaction has all effects of its records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use warptape_timeline::Timeline;
 
 use crate::drawn::{Drawn, read_drawn};
 
-/// The history of a journal, and of the same from its first checkpoint on.
+/// The history of a journal, and the history from its first checkpoint on.
 pub(super) struct Told {
     history: History,
-    /// How the process of the last checkpoint began.
+    /// Start of the process of the last checkpoint.
     started: Option<Box<Started>>,
     from_checkpoint: Option<(History, Timeline<Vec<u8>>)>,
     timeline: Timeline<Vec<u8>>,
-    /// What began, by kind, as entries say.
+    /// Number of beginnings in the entries, by kind.
     begun: BTreeMap<&'static str, i64>,
-    /// What ended, as the history says.
+    /// Number of ends in the history, by kind.
     ended: BTreeMap<&'static str, i64>,
 }
 
@@ -63,7 +63,7 @@ impl Told {
         Ok(())
     }
 
-    /// The journal ends.
+    /// Handles the end of the journal.
     pub(super) fn finish(mut self) -> Result<(), String> {
         self.history.finish();
         self.look()?;
@@ -136,13 +136,13 @@ impl Told {
     }
 }
 
-/// What a timeline has, which Perfetto shows as it is meant.
+/// Reads a timeline back, and checks that Perfetto shows it as intended.
 fn read_back(timeline: Timeline<Vec<u8>>) -> Result<Drawn, String> {
     let (bytes, _) = timeline.finish().map_err(|error| error.to_string())?;
     read_drawn(&bytes)
 }
 
-/// Every row of a batch came with an arrival.
+/// Checks that every row of a batch came with an arrival.
 fn check_rows(batch: &Batch) -> Result<(), String> {
     let rows = |part: &Part| part.pieces.iter().map(|piece| piece.rows).sum::<i64>();
     match batch.parts.iter().find(|part| rows(part) != part.rows) {
@@ -151,8 +151,8 @@ fn check_rows(batch: &Batch) -> Result<(), String> {
     }
 }
 
-/// A transaction has every row of its records once, in batches that came back. The row of a snapshot's barrier, the last one of a group, may be
-/// done later.
+/// Checks that a transaction has every row of its records once, in finished batches. The row of a snapshot's barrier,
+/// the last one of a group, may be done later.
 fn check_part(part: &SealedPart) -> Result<(), String> {
     if !part.is_whole {
         return Err(format!("{:?} is not whole in a whole journal", part.account));

@@ -1,4 +1,4 @@
-//! Anchors of real runs: who signed a journal, and what is found of one that was cut off, rolled back or written anew.
+//! Anchors of real runs: the signer of a journal, and the findings for truncated, rolled back or rewritten journals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::tampered::Tampered;
 
 type Log = Arc<dyn EventLog>;
 
-/// Ticks of a process life.
+/// Number of ticks of a process life.
 const TICKS: usize = 600;
 
 struct Run {
@@ -59,7 +59,7 @@ impl Run {
         Arc::new(SqliteLog::open(self.path(name), Durability::Process).expect("a log"))
     }
 
-    /// One life of a process, over the ticks that belong to it.
+    /// Runs one life of a process over its ticks.
     fn live(&self, log: &Log, life: usize, config: EngineConfig) {
         let market =
             SynthSource::new(SynthConfig { symbols: 6, ..SynthConfig::default() }).expect("a market");
@@ -102,12 +102,12 @@ fn each_commit_is_signed_and_kept_elsewhere() {
     );
     let anchor = Anchor::of(&records[last]).expect("the last record has one").expect("it is whole");
     assert!(anchor.is_by(&key) && anchor.statement.sequence == last as i64);
-    // The last line has what the process told at its end.
+    // The last line has the process's last anchor.
     let lines = fs::read_to_string(run.anchor_file()).expect("it is text");
     let newest: Anchor = lines.lines().last().expect("a line").parse().expect("an anchor");
     assert_eq!(newest.statement.hash, anchor.statement.hash);
     assert!(newest.statement.told.count > anchor.statement.told.count, "{lines}");
-    // Somebody else's key proves nothing, and one of several is enough.
+    // A foreign key proves nothing, and one right key of several is enough.
     let other = *SigningKey::from_seed([8; 32]).public();
     assert!(matches!(
         problem(checked(log.as_ref(), &[other], None)),
@@ -150,7 +150,7 @@ fn a_log_that_was_rolled_back_is_found_and_is_not_gone_on_with() {
     run.live(&log, 1, run.config());
     let older = run.open("older.db");
     let key = *run.key.public();
-    // By itself it is whole.
+    // Alone, the older log is consistent.
     assert!(checked(older.as_ref(), &[key], None).expect("the log can be read").is_identical());
     let found = problem(checked(older.as_ref(), &[key], Some(&run.anchor_file())));
     assert!(matches!(found, AnchorProblem::CutOff { .. }), "{found:?}");
@@ -158,7 +158,7 @@ fn a_log_that_was_rolled_back_is_found_and_is_not_gone_on_with() {
     stop.send(Stop::Now).expect("the receiver is here");
     let ended = run_engine(&older, run.config(), stopped);
     assert!(matches!(ended, Some(EngineError::RolledBack { .. })), "{ended:?}");
-    // A process that goes on all the same, without anchors, writes other entries.
+    // A process that continues anyway, without anchors, writes other entries.
     run.live(&older, 2, EngineConfig { anchoring: None, ..run.config() });
     run.live(&older, 3, EngineConfig { anchoring: None, ..run.config() });
     let found = problem(checked(older.as_ref(), &[], Some(&run.anchor_file())));
@@ -181,7 +181,7 @@ fn run_engine(
     run(log.clone(), config, progress, stopped).err()
 }
 
-/// A signature costs a commit, of which there is one in 100 ms by default, less than a hundredth of that.
+/// A signature takes less than a hundredth of the default interval of commits, 100 ms.
 #[test]
 fn a_signature_takes_no_time_that_counts() {
     let key = SigningKey::from_seed([9; 32]);
@@ -192,7 +192,7 @@ fn a_signature_takes_no_time_that_counts() {
         assert_eq!(statement.sign(&key).to_string().lines().count(), 1);
         began.elapsed()
     };
-    // The least of many: others may have the processor meanwhile.
+    // The least of many times, because other processes may interrupt.
     let least = (0..1_000).map(sign).min().expect("there are some");
     eprintln!("an anchor takes {least:?}");
     assert!(least < Duration::from_millis(1), "{least:?}");
@@ -207,7 +207,7 @@ fn no_cut_is_left_unnoticed() {
     run.live(&log, 1, run.config());
     let key = *run.key.public();
     let is_found = |topic: &str, records: Vec<Record>| {
-        // The group's offset is as easily changed.
+        // A forger can change the group's offset, too.
         let end = records.len() as i64;
         let log = Tampered::new(log.as_ref(), topic, 0, records).with_committed(end);
         checked(&log, &[key], Some(&run.anchor_file())).map_or(true, |report| !report.is_identical())
@@ -230,7 +230,7 @@ fn no_cut_is_left_unnoticed() {
             forged[other].headers = headers;
         } else {
             let value = &mut forged[one].headers[0].1;
-            // With the name of another key it is an anchor by somebody else, which does no harm.
+            // With the name of another key it is a foreign anchor, which is harmless.
             let statement = String::from_utf8_lossy(value).find(" key=").expect("an anchor names its key");
             let at = random.index(statement);
             value[at] ^= 1 << random.index(7);

@@ -1,5 +1,5 @@
-//! Slices on a stream of their own, beside the batches of a lane on a device: neither waits for the other, and a fault of either is
-//! the lane's.
+//! Slices on a separate stream, beside the batches of a lane on a device. The two do not wait for each other, and a
+//! fault of either is the lane's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -19,12 +19,12 @@ use warptape_tests::engine_run::{publisher, read_partition, run_to_end, topic_en
 
 use super::risk::{PARTITIONS, TICKS, ask, config, feed_ticks, good, new_log, outcomes, request, results};
 
-/// Longer than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How long a device that hangs is waited for.
+/// Deadline for a hanging device.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// A lane on a device, and others on the processor that stand by.
+/// Returns a configuration with a lane on a device, and standby lanes on the processor.
 fn with_device(devices: &Arc<dyn Devices>, standing_by: i32) -> EngineConfig {
     let mut config = config(0);
     let lane = |lane: i32| LaneSpec::new(lane, format!("cpu:{lane}"), 0);
@@ -33,17 +33,17 @@ fn with_device(devices: &Arc<dyn Devices>, standing_by: i32) -> EngineConfig {
     config.devices = devices.clone();
     config.core.times.device_deadline_ns = PATIENCE.as_nanos() as i64;
     config.core.times.device_open_deadline_ns = PATIENCE.as_nanos() as i64;
-    // Those that stand by get nothing as long as the device is there.
+    // Standby lanes get no work while the device is ready.
     config.core.scheduler.risk.split = SplitPolicy::Equal;
     config
 }
 
-/// All there is to ask.
+/// Returns requests of all kinds.
 fn requests() -> Vec<RiskRequest> {
     good().into_iter().map(|(id, problem)| request(id, problem)).collect()
 }
 
-/// Values of the signals of each partition.
+/// Returns the values of each partition's signals.
 fn signals(log: &dyn EventLog) -> Vec<Vec<Vec<u8>>> {
     let values = |partition| read_partition(log, "signals", partition).into_iter().map(|record| record.value);
     (0..PARTITIONS).map(|partition| values(partition).collect()).collect()
@@ -60,7 +60,7 @@ fn ticks_go_on_while_a_slice_is_done() {
     assert!(expected.0.iter().all(|signals| !signals.is_empty()) && expected.1.len() == 1);
 
     let (_folder, log) = new_log();
-    // The topics are there before the ticks.
+    // Creates the topics before the ticks.
     drop(publisher(&log, PARTITIONS, 64));
     let devices = GatedDevices::default();
     let engine = with_device(&(Arc::new(devices.clone()) as Arc<dyn Devices>), 0);
@@ -70,7 +70,7 @@ fn ticks_go_on_while_a_slice_is_done() {
     let running = thread::spawn(move || run(of_engine, engine, of_progress, stopped));
     ask(&log, 0, &option());
     devices.wait_for_launch(PATIENCE);
-    // The only lane has a slice from here on, and all batches of the ticks.
+    // From here on the only lane has a slice and all batches of the ticks.
     feed_ticks(&log);
     let deadline = Instant::now() + PATIENCE;
     while signals(log.as_ref()) != expected.0 {
@@ -86,7 +86,8 @@ fn ticks_go_on_while_a_slice_is_done() {
     assert_eq!((signals(log.as_ref()), outcomes(&log, 0)), expected);
 }
 
-/// No unit is done twice, and none but those of the slice under way when the lane was lost is begun twice.
+/// Checks that no unit is finished twice. Only units of a slice that was running when the lane was lost may begin
+/// twice.
 fn check_units(journal: &[JournalEntry]) {
     let mut begun = BTreeMap::new();
     let mut done = BTreeSet::new();
@@ -144,7 +145,7 @@ fn faults_of_slices_do_not_show() {
         let reason = match fault {
             Fault::Hang(..) => "no answer in time",
             Fault::OutOfMemory(_) => "no memory left",
-            // Whichever stream is heard of first.
+            // The fault is reported by the first stream to fail.
             _ => "a fault that was asked for",
         };
         assert!(lost.len() == 1 && lost[0].contains(reason), "{fault:?}: {lost:?}");

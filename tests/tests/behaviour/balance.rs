@@ -1,4 +1,4 @@
-//! Where groups live follows what real lanes have to do, and no output tells.
+//! The placement of groups follows the load of real lanes, and outputs do not depend on it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -24,13 +24,13 @@ use super::recordings::stage_config;
 
 const PARTITIONS: i32 = 2;
 const LANES: i32 = 4;
-/// What a lane takes for a row at least: so lanes are the bottleneck, however many cores there are.
+/// Least time of a lane per row in nanoseconds, so that lanes are the bottleneck with any number of cores.
 const ROW_NS: u64 = 40_000;
 
-/// Ticks of the market with a hot symbol.
+/// Number of ticks of the market with a hot symbol.
 const TICKS: usize = 150_000;
 
-/// A market of 200 symbols, in which three ticks of ten are of one more.
+/// Returns a market of 200 symbols, and one more with three of ten ticks.
 fn hot_market() -> impl Iterator<Item = Tick> {
     let config = SynthConfig { symbols: 200, ..SynthConfig::default() };
     let source = SynthSource::new(config).expect("the configuration is valid");
@@ -51,14 +51,14 @@ fn config(policy: &str) -> EngineConfig {
     config.core.scheduler.placement_policy = in_steps(policy, STEP_BYTES_MAX);
     config.core.scheduler.balance_interval_ns = 50_000_000;
     config.core.scheduler.batch_rows_max = 500;
-    // Lanes set the pace of reading: what has been read to the end stays where it is.
+    // Lanes set the pace of reading, because groups do not move after everything is read.
     (config.core.scheduler.high_water_rows, config.core.scheduler.low_water_rows) = (8_000, 4_000);
     config.poll_records_max = 16;
     config.lanes = Arc::new(delayed([ROW_NS; LANES as usize]));
     config
 }
 
-/// Lanes that take so long for a row at least.
+/// Returns lanes with these least times per row, in nanoseconds.
 fn delayed(row_ns: [u64; LANES as usize]) -> InjectedLanes {
     let delays = (0..).zip(row_ns.map(InjectedDelay::of_row_ns)).collect();
     InjectedLanes { delays, ..InjectedLanes::default() }
@@ -85,7 +85,7 @@ fn journal(log: &Arc<dyn EventLog>) -> Vec<JournalEntry> {
     records.iter().map(|record| decode_journal_entry(&record.value).expect("an entry")).collect()
 }
 
-/// The fewest groups, itself included, that the lane of the group with most rows had at any time.
+/// Returns the smallest number of groups ever on the lane of the group with most rows, that group included.
 fn fewest_beside_the_hot_one(journal: &[JournalEntry]) -> usize {
     let mut rows = BTreeMap::<(i32, i32), i64>::new();
     for entry in journal {
@@ -111,7 +111,7 @@ fn fewest_beside_the_hot_one(journal: &[JournalEntry]) -> usize {
     fewest
 }
 
-/// Rows of the lane that had most. Lanes take a time for each row, so that no run is shorter than these take.
+/// Returns the rows of the lane with most rows. Their time is a lower bound of the run's duration.
 fn most_rows_of_a_lane(journal: &[JournalEntry]) -> i64 {
     rows_of_lanes(journal).into_values().max().expect("there were batches")
 }
@@ -140,7 +140,7 @@ fn the_lane_of_a_hot_symbol_is_left_to_it_and_no_output_tells() {
     assert_eq!(signals(&balanced), signals(&fixed));
     assert_identical(&balanced, "warptape");
     let (hashed, journal) = (journal(&fixed), journal(&balanced));
-    // What a lane takes for a row counts when it is measured, before there are ticks.
+    // A lane's time per row is measured before there are ticks.
     let points = journal.iter().find_map(|entry| match &entry.input {
         Input::Measured(measured) => Some(&measured.points),
         _ => None,
@@ -154,34 +154,35 @@ fn the_lane_of_a_hot_symbol_is_left_to_it_and_no_output_tells() {
     );
     let fewest = fewest_beside_the_hot_one(&journal);
     assert!(fewest <= 2, "{fewest} groups are on the lane of the hot one, itself included");
-    // How long the runs took says nothing on a machine that has other work.
+    // The runs' durations prove nothing on a busy machine.
     let [by_hashing, balanced] = [&hashed, &journal].map(|journal| most_rows_of_a_lane(journal));
     assert!(by_hashing * 10 > balanced * 11, "{by_hashing} rows by hashing, {balanced} balanced");
 }
 
-/// Partitions of the market with a hot symbol as it happens: as many as by default.
+/// Number of partitions of the live market with a hot symbol; the default.
 const LIVE_PARTITIONS: i32 = 4;
-/// Seconds of it.
+/// Duration of that market, in seconds.
 const LIVE_S: u64 = 6;
 
-/// Ticks in a second of that market: few enough that the lane of the hot symbol keeps up under `rendezvous` where lanes are alike.
+/// Ticks per second of that market, few enough that the hot symbol's lane keeps up under `rendezvous` with equal lanes.
 const LIVE_TICKS_PER_S: usize = 40_000;
 
-/// What an environment variable says, or `otherwise`.
+/// Returns the value of an environment variable, or `otherwise`.
 fn from_environment<T: FromStr<Err: Debug>>(variable: &str, otherwise: T) -> T {
     let parse = |text: String| text.parse().unwrap_or_else(|error| panic!("{variable}={text}: {error:?}"));
     std::env::var(variable).map_or(otherwise, parse)
 }
 
-/// What lanes of unlike speed take for a row at least. Together they can do 91,700 rows in a second.
+/// Least times per row of lanes of different speeds, in nanoseconds. Together they process 91,700 rows per second.
 const UNLIKE_ROW_NS: [u64; LANES as usize] = [30_000, 30_000, 60_000, 120_000];
 
-/// A market with a hot symbol as it happens under a policy.
+/// Result of a live market with a hot symbol under a policy.
 struct LiveRun {
     log: Arc<dyn EventLog>,
-    /// Rows done in a second: ticks, and one for each group where a bar ends.
+    /// Rows processed per second: ticks, and one row per group at each bar's end.
     rows_per_s: f64,
-    /// Parts of a thousand that the busiest lane had of all lanes' work in the second half of the feed. Work is rows times what a row takes the lane.
+    /// Share of the busiest lane in all lanes' work in the second half of the feed, in per mille. Work is rows times
+    /// the lane's time per row.
     most: i64,
     moves: usize,
 }
@@ -218,7 +219,7 @@ fn run_live_by(policy: &str, row_ns: [u64; LANES as usize], folder: &tempfile::T
     LiveRun { log, rows_per_s: rows as f64 / took.as_secs_f64(), most, moves: moves_of(&journal) }
 }
 
-/// Runs the market by hashing and balanced, on lanes that take so long for a row, and says what came of it.
+/// Runs the market by hashing and balanced, on lanes with these times per row, and prints the results.
 fn run_live_by_both(row_ns: [u64; LANES as usize]) -> [LiveRun; 2] {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let [fixed, balanced] = ["rendezvous", "balanced"].map(|policy| run_live_by(policy, row_ns, &folder));
@@ -238,7 +239,7 @@ fn run_live_by_both(row_ns: [u64; LANES as usize]) -> [LiveRun; 2] {
 #[test]
 fn the_lane_of_a_hot_symbol_is_left_to_it_in_a_market_as_it_happens() {
     let [fixed, balanced] = run_live_by_both([ROW_NS; LANES as usize]);
-    // The hot symbol alone has 300 ‰ of the ticks.
+    // The hot symbol has 300 ‰ of the ticks.
     assert!(balanced.most < 350, "its lane keeps {} ‰ of the work", balanced.most);
     assert!(fixed.most * 10 > balanced.most * 11, "{} ‰ by hashing, {} balanced", fixed.most, balanced.most);
 }
@@ -249,7 +250,7 @@ fn balancing_relieves_the_busiest_of_unlike_lanes_of_a_hot_symbol() {
     assert!(fixed.most * 10 > balanced.most * 11, "{} ‰ by hashing, {} balanced", fixed.most, balanced.most);
 }
 
-/// Feeds a market of 400 symbols as it happens.
+/// Feeds a market of 400 symbols in real time.
 fn run_market(
     log: &Arc<dyn EventLog>,
     config: EngineConfig,
@@ -261,16 +262,16 @@ fn run_market(
     run_live(log, config, Feed { market: &mut market, ticks_per_s, partitions: PARTITIONS }, phases)
 }
 
-/// Ticks in a second while a lane is slow: half of what the lanes can do.
+/// Ticks per second while a lane is slow: half of the lanes' capacity.
 const SLOW_TICKS_PER_S: usize = 25_000;
 
-/// Time of the engine's journal at which a lane began to be slow and was as before, and its end.
+/// Times in the engine's journal: a lane becomes slow, it recovers, and the run ends.
 struct Phases {
     slow_ns: i64,
     over_ns: i64,
 }
 
-/// Feeds a market as it happens, while lane 1 is tenfold slower for some seconds.
+/// Feeds a market in real time, while lane 1 is ten times slower for some seconds.
 fn run_with_a_slow_lane(log: &Arc<dyn EventLog>, mut config: EngineConfig, slow_s: u64) -> Phases {
     config.poll_records_max = 256;
     config.core.scheduler.balance_interval_ns = 250_000_000;
@@ -287,7 +288,8 @@ fn run_with_a_slow_lane(log: &Arc<dyn EventLog>, mut config: EngineConfig, slow_
     Phases { slow_ns: times_ns[0], over_ns: times_ns[1] }
 }
 
-/// How long after its arrival the oldest row of a batch was done, of all batches done within a time, by the 99th of 100 rows.
+/// Returns the 99th percentile, over rows of batches that end in this period, of the time from their batch's oldest
+/// arrival to its end.
 fn p99(journal: &[JournalEntry], from_ns: i64, to_ns: i64) -> Duration {
     let mut dispatched = BTreeMap::new();
     let mut ages = Vec::new();
@@ -314,7 +316,7 @@ fn p99(journal: &[JournalEntry], from_ns: i64, to_ns: i64) -> Duration {
     Duration::from_nanos(ages.iter().find(passed).expect("rows were done").0 as u64)
 }
 
-/// Share of all rows that go to lane 1 within a time, in percent.
+/// Returns the share of all rows that go to lane 1 within this period, in percent.
 fn share(journal: &[JournalEntry], from_ns: i64, to_ns: i64) -> i64 {
     let within = journal.iter().filter(|entry| (from_ns..to_ns).contains(&entry.at_ns));
     let (mut own, mut all) = (0, 0);
@@ -360,7 +362,7 @@ fn a_lane_that_is_slow_for_a_while_loses_groups_and_gets_them_back() {
     assert!(moves.values().all(|moves| *moves <= 5), "groups go to and fro: {moves:?}");
 }
 
-/// As by default, but that a lane is tried sooner.
+/// Returns the default breakers, with an earlier trial of a lane.
 fn breakers() -> BreakerConfig {
     const S: i64 = 1_000_000_000;
     BreakerConfig {
@@ -376,7 +378,7 @@ fn breakers() -> BreakerConfig {
     }
 }
 
-/// Seconds for which a lane is slow while breakers watch.
+/// Duration of a lane's slowness under breakers, in seconds.
 const SLOW_S: u64 = 4;
 
 #[test]
@@ -430,8 +432,8 @@ fn a_lane_that_is_slow_is_kept_from_work_by_its_breaker_and_its_groups_come_home
     assert_eq!(of_lane(i64::MAX), of_lane(slow_ns), "as many groups are home again: {changes:?}");
 }
 
-/// The longest time from the publication of a tick to the account of the transaction that has what came of it, by the second of its publication,
-/// counted from a time.
+/// Returns the longest time from a tick's publication to the account of the transaction with its outputs. The key is
+/// the second of its publication, counted from `from_ns`.
 fn delays(log: &Arc<dyn EventLog>, journal: &[JournalEntry], from_ns: i64) -> BTreeMap<i64, Duration> {
     let mut delays = BTreeMap::<i64, Duration>::new();
     for partition in 0..PARTITIONS {
@@ -455,9 +457,10 @@ fn delays(log: &Arc<dyn EventLog>, journal: &[JournalEntry], from_ns: i64) -> BT
     delays
 }
 
-/// Batches that the lane does before it is lost: those of some seconds.
+/// Number of batches before the lane is lost: some seconds of work.
 const LOSS_BATCHES: u64 = 400;
-/// Ticks in a second before a lane is lost: seven tenths of what four lanes can do that take 160, 160, 320 and 640 µs for a row.
+/// Ticks per second before a lane is lost: seven tenths of the capacity of four lanes with 160, 160, 320 and 640 µs per
+/// row.
 const LOAD_TICKS_PER_S: usize = 12_000;
 
 #[test]
@@ -466,7 +469,7 @@ fn the_loss_of_a_lane_under_load_is_made_up_for() {
     let log = empty_log(&folder, "log.db");
     let mut config = config("balanced");
     config.core.scheduler.balance_interval_ns = 250_000_000;
-    // What is folded again after the loss takes lanes as long as what is live.
+    // Rows folded again after the loss take lanes as long as live ones.
     config.core.limits.snapshot_interval_records = 300;
     config.poll_records_max = 256;
     config.core.scheduler.high_water_rows = 1 << 20;
@@ -497,8 +500,8 @@ fn the_loss_of_a_lane_under_load_is_made_up_for() {
     );
     let ready = journal[lost..].iter().any(|entry| matches!(entry.input, Input::LaneReady(_)));
     assert!(ready, "the lane is started again");
-    // What is published once all is made up for does not wait for it.
-    // On a busy machine the lane is lost late, and fewer seconds follow.
+    // Ticks published after the recovery do not wait for it. On a busy machine the lane is lost late, and fewer seconds
+    // follow.
     let (usual, last) = (delays[&-1], *delays.range(..=7).next_back().expect("ticks were committed").1);
     assert!(last < usual + Duration::from_secs(5), "ticks still wait for what was lost: {delays:?}");
 }

@@ -21,7 +21,7 @@ use crate::tampered::Tampered;
 const CORRUPTIONS: usize = 100;
 const SEED: u64 = 79;
 
-/// Requests that are answered, refused, and that nobody can read.
+/// Records requests that are answered, rejected, or unreadable.
 fn record(log: &Arc<dyn EventLog>) {
     let market = SynthSource::new(SynthConfig { symbols: 5, ..SynthConfig::default() }).expect("a market");
     feed(log, 1, 64, market.take(2_000));
@@ -54,7 +54,7 @@ fn verified(log: &dyn EventLog) -> Report {
     verify(log, &options, &mut |_| {}).expect("the log can be read")
 }
 
-/// Whether what was changed is a time, a device or the limit that was in force, which nothing else in the log tells.
+/// Returns true if only a time, a device or the limit in force was changed, which nothing else in the log records.
 fn is_unrecorded(before: &[Record], after: &[Record]) -> bool {
     let without = |record: &Record| {
         let (devices, times) = (Vec::new(), 0);
@@ -77,7 +77,7 @@ fn is_unrecorded(before: &[Record], after: &[Record]) -> bool {
         })
 }
 
-/// A recorded log that is identical to its replay, its folder, and the results in it.
+/// Returns a recorded log that is identical to its replay, its folder, and its results.
 fn recorded() -> (Arc<dyn EventLog>, TempDir, Vec<Record>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
@@ -100,7 +100,7 @@ fn corrupted_risk_results_are_found_and_blamed() {
         let at = random.index(before.len());
         let corruption = ALL[random.index(ALL.len())];
         let mut after = before.clone();
-        // Answers come in any order.
+        // Answers may come in any order.
         let is_any_order = corruption == Corruption::Swapped;
         if is_any_order
             || !corrupt(&mut after, at, corruption, &mut |end| random.index(end as usize) as u64)
@@ -122,8 +122,8 @@ fn corrupted_risk_results_are_found_and_blamed() {
     assert_eq!(counts.len(), ALL.len() - 1, "{counts:?}");
 }
 
-/// A result that names another request, or none, is blamed itself: neither the request that it leaves without a result, nor the result of the
-/// request that it names.
+/// A result that names another request, or none, is blamed itself. The request without a result is not blamed, and
+/// neither is the other request's result.
 #[test]
 fn a_result_that_names_another_request_is_blamed_itself() {
     let (log, _folder, before) = recorded();

@@ -1,4 +1,4 @@
-//! How fast lanes on a device are beside one on the processor; both must give the same signals.
+//! Speed of lanes on a device compared with a lane on the processor; both must give the same signals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,17 +19,17 @@ use warptape_tests::devices::EMULATOR;
 use warptape_tests::engine_run;
 use warptape_tests::random::Random;
 
-/// Bytes that a trade takes on its way to a device.
+/// Size of a trade on its way to a device, in bytes.
 const TRADE_BYTES: usize = 2 * size_of::<u32>() + 3 * size_of::<i64>();
 
-/// What is measured.
+/// Sizes of the measurement.
 struct Plan {
     symbols: usize,
-    /// Ticks of the batches, from the smallest on.
+    /// Numbers of ticks of the batches, ascending.
     batch_ticks: Vec<usize>,
-    /// Batches of each size, of which the first third warms up.
+    /// Number of batches of each size; the first third warms up.
     batches: usize,
-    /// Ticks of one batch that is on the device already.
+    /// Number of ticks of a batch that is already on the device.
     resident_ticks: usize,
 }
 
@@ -37,7 +37,7 @@ fn config() -> StageConfig {
     engine_run::stage_config(&["1s", "1m"])
 }
 
-/// Trades of all symbols in turn, whose time goes on by a second each `symbols` trades.
+/// Trades of all symbols in turn, at `TRADES_PER_SECOND` per symbol.
 struct Market {
     symbols: usize,
     random: Random,
@@ -51,7 +51,7 @@ impl Market {
 
     fn next(&mut self, ticks: usize) -> GroupInput {
         const SECOND_NS: i64 = 1_000_000_000;
-        /// Of each symbol.
+        /// Number of trades per second of each symbol.
         const TRADES_PER_SECOND: usize = 100;
         let mut rows = Rows::default();
         let symbol = |number: usize| SlotSymbol {
@@ -84,7 +84,7 @@ fn median(times_us: Vec<f64>) -> f64 {
     quantile(&times_us, 0.5)
 }
 
-/// The time that so great a share of all does not reach.
+/// Returns the quantile of the times.
 fn quantile(times_us: &[f64], share: f64) -> f64 {
     let mut sorted = times_us.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -97,7 +97,8 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, started.elapsed().as_nanos() as f64 / 1e3)
 }
 
-/// Medians of a batch on the device and on the processor, in microseconds: from rows to signals in the host's memory.
+/// Returns the medians of a batch on the device and on the processor, in microseconds, from rows to signals in the
+/// host's memory.
 fn batch_us(devices: &dyn Devices, plan: &Plan, ticks: usize) -> [f64; 2] {
     let mut market = Market::new(plan.symbols);
     let device = devices.open("cuda:0").expect("a device");
@@ -121,7 +122,7 @@ fn batch_us(devices: &dyn Devices, plan: &Plan, ticks: usize) -> [f64; 2] {
     [median(device_us), median(host_us)]
 }
 
-/// Median of a batch that is on the device already, in microseconds, until its bars are in the host's memory.
+/// Returns the median of a batch already on the device, in microseconds, until its bars are in the host's memory.
 fn resident_us(devices: &dyn Devices, plan: &Plan) -> f64 {
     let StageConfig { bars, allowed_lateness_ns, indicators, signals, .. } = config();
     let config = SlabConfig { bars, allowed_lateness_ns, indicators, signals };
@@ -162,7 +163,7 @@ fn measure(devices: &dyn Devices, plan: &Plan, copy_gb_s: Option<f64>) {
     let bytes = TRADE_BYTES * plan.resident_ticks * config().bars.len();
     println!("figure resident_{}_ticks {resident_us:.1} us", plan.resident_ticks);
     if let Some(copy_gb_s) = copy_gb_s {
-        // Every specification reads all trades; a byte that is copied is read and written.
+        // Every specification reads all trades; a copied byte is read and written.
         let floor_us = bytes as f64 / (2.0 * copy_gb_s * 1e3);
         println!("figure resident_floor {floor_us:.1} us");
         println!("figure resident_share_of_floor {:.3} of_1", floor_us / resident_us);
@@ -176,7 +177,7 @@ fn figures_are_of_equal_work() {
     measure_beside(EMULATOR.as_ref(), &BesidePlan { symbols: 50, ticks: 100, batches: 6, slice_blocks: 1 });
 }
 
-/// Ticks of the batches that slices run beside, how many batches, and blocks of paths of a slice.
+/// Sizes of the measurement with slices: ticks per batch, number of batches, and blocks of paths per slice.
 struct BesidePlan {
     symbols: usize,
     ticks: usize,
@@ -184,7 +185,7 @@ struct BesidePlan {
     slice_blocks: u64,
 }
 
-/// An Asian option of 252 fixings.
+/// Returns an Asian option with 252 fixings.
 fn simulation() -> Simulation {
     let spec = SimulationSpec {
         market: AssetMarket { spot: 100.0, rate: 0.03, dividend_yield: 0.01, volatility: 0.2 },
@@ -199,8 +200,8 @@ fn simulation() -> Simulation {
     Simulation::new(spec).expect("in range")
 }
 
-/// Does some slices one after the other, and more until it is told to stop; calls a function after each. Gives their times, in
-/// microseconds.
+/// Runs some slices one after another, and more until it is told to stop; calls `done` after each. Returns their times,
+/// in microseconds.
 fn run_slices(device: &mut dyn Device, blocks: u64, stop: &AtomicBool, done: impl Fn()) -> Vec<f64> {
     const SLICES_MIN: usize = 3;
     let (simulation, mut pricing) = (simulation(), DevicePricing::default());
@@ -217,7 +218,7 @@ fn run_slices(device: &mut dyn Device, blocks: u64, stop: &AtomicBool, done: imp
     times_us
 }
 
-/// Prints how long batches take alone, and how long while slices run on the device's stream in the background, one behind the other.
+/// Prints the times of batches alone, and beside slices that run one after another on the device's background stream.
 fn measure_beside(devices: &dyn Devices, plan: &BesidePlan) {
     let mut device = devices.open("cuda:0").expect("a device");
     let mut background = device.background().expect("another stream");
@@ -238,14 +239,14 @@ fn measure_beside(devices: &dyn Devices, plan: &BesidePlan) {
         }
         times_us
     };
-    // They bring the symbols, and warm up.
+    // These batches bring the symbols, and warm up.
     run(plan.symbols.div_ceil(plan.ticks) + plan.batches / 10);
     let alone_us = run(plan.batches);
     let slices_alone_us = run_slices(background.as_mut(), plan.slice_blocks, &AtomicBool::new(true), || ());
     let (stop, (began, begun)) = (AtomicBool::new(false), bounded(1));
     let (beside_us, slices_us) = thread::scope(|scope| {
         let (background, stop) = (background.as_mut(), &stop);
-        // What tells of the first slice goes with the thread.
+        // The thread owns the sender that reports the first slice.
         let slices = scope.spawn(move || {
             run_slices(background, plan.slice_blocks, stop, || {
                 let _ = began.try_send(());
@@ -267,7 +268,7 @@ fn measure_beside(devices: &dyn Devices, plan: &BesidePlan) {
     println!("figure slice_beside_batches_of_{ticks} {:.1} us", median(slices_us));
 }
 
-/// Prints what launches and copies cost on the first GPU, or in one line why that cannot be said.
+/// Prints the costs of launches and copies on the first GPU, or a line with the reason why they cannot be measured.
 fn measure_launches(devices: &CudaDevices) -> Option<LaunchFigures> {
     match devices.launch_figures("cuda:0", 0) {
         Ok(figures) => {
@@ -312,7 +313,7 @@ fn figures_of_a_gpu() {
 fn figures_of_a_gpu_beside_risk() {
     let devices = CudaDevices::new(None);
     for ticks in [1_024, 64_000] {
-        // Blocks of a slice fill any GPU, for some milliseconds.
+        // A slice's blocks fill any GPU for some milliseconds.
         let plan = BesidePlan { symbols: 10_000, ticks, batches: 1_000, slice_blocks: 2_048 };
         measure_beside(&devices, &plan);
     }

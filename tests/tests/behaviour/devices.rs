@@ -1,4 +1,4 @@
-//! The real engine with lanes on devices: they do not show, and neither do their faults.
+//! The real engine with lanes on devices: outputs show neither the devices nor their faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -28,12 +28,12 @@ use super::recordings::recorded_ticks;
 
 const PARTITIONS: i32 = 4;
 const RECORD_TICKS: usize = 64;
-/// Longer than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How long a device that hangs is waited for, and how long it hangs.
+/// Deadline for a hanging device, and the time that it hangs.
 const DEADLINE: Duration = Duration::from_secs(1);
 const HANG: Duration = PATIENCE;
-/// A device that is slow at first gives others time for what they do meanwhile, and is not given up.
+/// A fault that makes a device slow at first: other lanes get ahead, and the device is not given up.
 const SLOW_START: Fault = Fault::Hang(0, Duration::from_secs(3));
 /// Synthetic ticks for the emulator, and for a GPU unless WARPTAPE_TEST_GPU_TICKS says otherwise.
 const TICKS: u64 = 100_000;
@@ -44,7 +44,7 @@ fn stage_config() -> StageConfig {
     engine_run::stage_config(&["1s", "1m", "tick:100", "volume:5"])
 }
 
-/// Lanes by device, each with its weight.
+/// Returns a configuration with lanes by device, each with its weight.
 fn config(devices: &Arc<dyn Devices>, lanes: &[(&str, i32)]) -> EngineConfig {
     let mut config = engine_config(stage_config(), 0);
     let spec = |(lane, (device, weight)): (i32, &(&str, i32))| LaneSpec::new(lane, *device, *weight);
@@ -61,7 +61,7 @@ fn synthetic_ticks(count: u64) -> impl Iterator<Item = Tick> {
     SynthSource::new(config).expect("the configuration is valid").take(count as usize)
 }
 
-/// A log of ticks, to be copied for each run.
+/// A log of ticks, copied for each run.
 struct Market {
     folder: TempDir,
     ticks: u64,
@@ -103,14 +103,14 @@ fn open(path: PathBuf) -> Arc<dyn EventLog> {
     Arc::new(SqliteLog::open(path, Durability::Process).expect("a log"))
 }
 
-/// What a run leaves: number and hash of the signals of each partition, lifecycle and journal.
+/// Results of a run: number and hash of each partition's signals, lifecycle and journal.
 struct Run {
     signals: Vec<(u64, u64)>,
     lifecycle: Vec<Lifecycle>,
     journal: Vec<JournalEntry>,
 }
 
-/// Number and hash of the signals of a partition.
+/// Returns number and hash of a partition's signals.
 fn signals(log: &dyn EventLog, partition: i32) -> (u64, u64) {
     let partition = TopicPartition { topic: "signals".to_owned(), partition };
     let mut reader = log.reader(std::slice::from_ref(&partition)).expect("the topic exists");
@@ -126,14 +126,14 @@ fn signals(log: &dyn EventLog, partition: i32) -> (u64, u64) {
     (count, hasher.finish())
 }
 
-/// Lanes on one device, on several lanes of it, and on both it and the processor.
+/// Lanes: one on a device, several on it, and lanes on both it and the processor.
 const PLACEMENTS: [&[(&str, i32)]; 3] = [
     &[("cuda:0", 1), ("cpu:1", 0)],
     &[("cuda:0#0", 1), ("cuda:0#1", 1), ("cuda:0#2", 1), ("cuda:0#3", 1)],
     &[("cuda:0", 2), ("cpu:1", 1)],
 ];
 
-/// The signals of runs on the processor and with lanes on devices are the same.
+/// Checks that runs on the processor and with lanes on devices give the same signals.
 fn check_placements(devices: &Arc<dyn Devices>, market: &Market, placements: &[&[(&str, i32)]]) {
     let signals = |lanes: &[(&str, i32)]| {
         let Run { signals, lifecycle, journal } = market.run(config(devices, lanes));
@@ -149,7 +149,7 @@ fn check_placements(devices: &Arc<dyn Devices>, market: &Market, placements: &[&
     }
 }
 
-/// No lane works on its batches for longer than there is time, however they lie beside each other.
+/// Checks that no lane's working time exceeds the elapsed time, even though its batches overlap.
 fn check_service(journal: &[JournalEntry]) {
     let mut service_ns = BTreeMap::new();
     for entry in journal {
@@ -162,12 +162,12 @@ fn check_service(journal: &[JournalEntry]) {
     assert!(service_ns.values().all(|&service_ns| 0 < service_ns && service_ns <= took_ns));
 }
 
-/// Devices the first of which has a fault.
+/// Returns devices of which the first has a fault.
 fn faulty(devices: &Arc<dyn Devices>, fault: Fault) -> Arc<dyn Devices> {
     Arc::new(FaultyDevices::new(devices.clone(), vec![("cuda:0".to_owned(), fault)]))
 }
 
-/// Whatever becomes of a device, its groups go on elsewhere.
+/// Checks that the groups of a device continue elsewhere after any fault of it.
 fn check_faults(devices: &Arc<dyn Devices>, market: &Market) {
     let expected = market.run(config(devices, &[("cpu:0", 1)])).signals;
     let faults = [
@@ -198,8 +198,8 @@ fn check_faults(devices: &Arc<dyn Devices>, market: &Market) {
     }
 }
 
-/// How long after a lane was lost the first of the lanes that took its groups had done a batch, and the last, whose groups
-/// are all up to date by then: in microseconds.
+/// Returns the times from a lane's loss to a finished batch of the first and of the last lane that took its groups, in
+/// microseconds. At the latter, all groups are up to date.
 fn recovery_us(journal: &[JournalEntry]) -> [i64; 2] {
     let lost = journal.iter().position(|entry| matches!(entry.input, Input::LaneLost(_)));
     let (lost, behind) = journal[lost.expect("a lane was lost")..].split_first().expect("that entry");
@@ -213,11 +213,11 @@ fn recovery_us(journal: &[JournalEntry]) -> [i64; 2] {
     [done_us.values().min(), done_us.values().max()].map(|us| us.copied().unwrap_or(0))
 }
 
-/// Rows behind the last snapshot when a device is lost: about as many as are uploaded with this many bytes.
+/// Approximate number of rows behind the last snapshot when a device is lost, after an upload of `TAIL_BYTES`.
 const TAIL_ROWS: u64 = 200_000;
 const TAIL_BYTES: u64 = 36 * TAIL_ROWS;
 
-/// A device is lost with a long tail behind its last snapshot.
+/// Checks the loss of a device with a long tail behind its last snapshot.
 fn check_failover(devices: &Arc<dyn Devices>) {
     let market = Market::new(synthetic_ticks(TAIL_ROWS + TAIL_ROWS / 2));
     let expected = market.run(config(devices, &[("cpu:0", 1)])).signals;
@@ -266,7 +266,7 @@ fn a_long_tail_is_made_up_for() {
     check_failover(&devices);
 }
 
-/// Devices that do not open, or not soon.
+/// Devices that open late or not at all.
 struct ClosedDevices {
     takes: Duration,
 }
@@ -302,7 +302,7 @@ fn a_device_that_does_not_open_does_not_show() {
     }
 }
 
-/// Devices that say how they fare while they are slow, and one of which meets an error.
+/// Devices that report samples while they are slow; one of them meets an error.
 struct WatchedDevices {
     asked: AtomicU32,
     fails_at: u32,
@@ -360,19 +360,19 @@ fn how_devices_fare_is_recorded_and_an_error_fences_their_lanes() {
     assert!(lost.len() == 2 && lost.iter().all(is_named), "{lost:?}");
 }
 
-/// Groups begin on the device, since the processor stands by, and are to be where they are done faster: an emulated device
-/// is slow.
+/// Groups begin on the device, because the processor is on standby, and must move to the faster side: an emulated
+/// device is slow.
 #[test]
 fn groups_go_where_they_are_done_faster() {
     let market = Market::new(synthetic_ticks(TICKS));
     let devices: Arc<dyn Devices> = EMULATOR.clone();
     let expected = market.run(config(&devices, &[("cpu:0", 1)])).signals;
-    // The processor is measured before the device has begun.
+    // The processor is measured before the device starts.
     let slow = faulty(&devices, SLOW_START);
     let mut config = config(&slow, &[("cuda:0", 1), ("cpu:1", 0)]);
     config.core.scheduler.route_interval_ns = 1_000_000;
-    // The log is not read to its end before the lanes are measured.
-    // As many as the largest batch that is measured, so that no time of a single batch is taken for what all take.
+    // The lanes are measured before the log is read to its end. As many as the largest batch that is measured, so that
+    // no time of a single batch is taken for what all take.
     config.core.scheduler.batch_rows_max = 2_048;
     (config.core.scheduler.high_water_rows, config.core.scheduler.low_water_rows) = (4_000, 1_000);
     let Run { signals, journal, .. } = market.run(config);
@@ -384,7 +384,7 @@ fn groups_go_where_they_are_done_faster() {
     };
     assert_eq!([measured(0), measured(1)], [1, 1], "each lane is measured once");
     let decisions = || journal.iter().flat_map(|entry| &entry.decisions);
-    // On a machine that does other work too, the processor may seem the slower one for a while: then they move back.
+    // On a busy machine the processor may seem slower for a while: then groups move back.
     let mut released = BTreeMap::new();
     let mut to_host = 0;
     for decision in decisions() {
@@ -419,7 +419,7 @@ fn gpu() -> Arc<dyn Devices> {
     Arc::new(CudaDevices::new(None))
 }
 
-/// One placement over many ticks. Tests of a GPU are so small that each ends in minutes.
+/// Checks one placement over many ticks. Each test of a GPU is small enough to end within minutes.
 fn check_gpu(placement: usize) {
     let given = std::env::var("WARPTAPE_TEST_GPU_TICKS");
     let ticks = given.map_or(GPU_TICKS, |ticks| ticks.parse().expect("a number of ticks"));

@@ -1,8 +1,8 @@
-//! What documents name is there.
+//! Checks that files and headings named in documents exist.
 
 use std::path::Path;
 
-/// Files that "How to add" of CONTRIBUTING.md names exist, but for those that are to be added, whose names have a NAME or a number.
+/// Files named in "How to add" of CONTRIBUTING.md exist, except those to be added, whose names have a NAME or a number.
 #[test]
 fn how_to_add_names_files_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
@@ -23,20 +23,20 @@ fn how_to_add_names_files_that_exist() {
     assert!(missing.is_empty(), "CONTRIBUTING.md names files that are not there: {missing:?}");
 }
 
-/// Headings of a page, without lines of code that look like some.
+/// Returns the headings of a page, without lines of code that look like headings.
 fn headings(page: &str) -> impl Iterator<Item = &str> {
     let outside = page.split("```").step_by(2);
     outside.flat_map(str::lines).filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#'))
 }
 
-/// The part of a link that names a heading.
+/// Returns the part of a link that names a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept.chars().filter(|one| one.is_alphanumeric() || " -_".contains(*one));
     kept.map(|one| if one == ' ' { '-' } else { one }).collect()
 }
 
-/// Links of pages lead to files and headings that there are.
+/// Links of pages lead to existing files and headings.
 #[test]
 fn links_lead_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
@@ -67,7 +67,7 @@ fn links_lead_somewhere() {
     assert!(found > 100 && broken.is_empty(), "{found} links; these lead nowhere: {broken:#?}");
 }
 
-/// Each word for why a group moves, or why a lane does not get it, has a row in docs/scheduling.md.
+/// Each reason for a group's move, and for a lane's exclusion, has a row in docs/scheduling.md.
 #[test]
 fn reasons_of_placement_are_explained() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");

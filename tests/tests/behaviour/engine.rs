@@ -1,4 +1,4 @@
-//! The real engine on an embedded log, in the corners that recordings do not reach.
+//! The real engine on an embedded log, in cases that recordings do not reach.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use super::recordings::stage_config;
 const PARTITIONS: i32 = 2;
 /// Longer than 60,000 ticks take on any machine.
 const WAIT_MAX: Duration = Duration::from_secs(120);
-/// Where the default seed places the group of partition 0, if partitions have one group each and lanes at most one.
+/// Lane of partition 0's group with the default seed, if each partition has one group and each lane at most one.
 const LANE_OF_PARTITION_0: i32 = 1;
 
 fn new_log(folder: &tempfile::TempDir, name: &str, ticks: u64) -> Arc<dyn EventLog> {
@@ -77,7 +77,7 @@ fn a_lane_that_fails_does_not_show() {
     assert_eq!(lifecycle.iter().filter(|record| lost(record)).count(), 1);
 }
 
-/// While the state of a partition is read, records of the others are processed and committed.
+/// Records of other partitions are processed and committed while a partition's state is read.
 #[test]
 fn a_restore_holds_up_no_other_partition() {
     const TICKS: u64 = 60_000;
@@ -98,7 +98,7 @@ fn a_restore_holds_up_no_other_partition() {
     let (release, released) = bounded::<()>(0);
     let reads = AtomicUsize::new(0);
     let log: Arc<dyn EventLog> = Arc::new(WrappedLog::new(log).with_readers(Box::new(move |of, reader| {
-        // The first is that of the assignment.
+        // The first one belongs to the assignment.
         let is_held = of[0].topic == "snapshots" && of[0].partition == 0;
         if is_held && reads.fetch_add(1, Ordering::Relaxed) == 1 {
             assert_eq!(released.recv(), Err(RecvError), "the test only drops the other end");
@@ -136,7 +136,7 @@ fn restored_from(log: &dyn EventLog) -> Vec<String> {
     events.filter(|event| event.event == LifecycleEvent::Restored).map(|event| event.detail).collect()
 }
 
-/// Snapshots that are larger than a transaction: each takes the place of the one before the last.
+/// Snapshots larger than a transaction: each one overwrites the one before the last.
 #[test]
 fn large_snapshots_go_out_in_several_transactions() {
     const TICKS: usize = 10_000;
@@ -166,7 +166,7 @@ fn large_snapshots_go_out_in_several_transactions() {
         let restored = |parts: Vec<_>| restore_from(parts, end, &stage_config(), Isa::Baseline);
         let newest = restored(parts.clone());
         assert_eq!(newest.offset, end);
-        // As a crash leaves it that comes before the last record of the second one.
+        // The state after a crash before the last record of the second snapshot.
         let torn = parts.iter().rposition(|(_, part)| part.offset == end).expect("a part of the newest");
         let older = parts.iter().enumerate().filter(|(number, _)| *number != torn);
         let older = restored(older.map(|(_, part)| part.clone()).collect());

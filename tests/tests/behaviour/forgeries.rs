@@ -1,6 +1,7 @@
-//! Forged journals: one field of one entry is changed, or an entry is removed, and everything that follows is made anew – decisions, state
-//! hashes, states, the chain – as somebody can who has this software. Which fields are found is in `journal_fields`, and all of them are there.
-//! Inputs that a process alone on processors does not have – of devices, networks, routes and rebalances – are in the table and not forged here.
+//! Forged journals: one field of one entry is changed, or an entry is removed. Everything that follows is recomputed
+//! (decisions, state hashes, states, the chain), as anybody with this software can do. `journal_fields` lists all
+//! fields, and tells the ones whose forgeries are found. It also has inputs that a single process on processors lacks
+//! (of devices, networks, routes and rebalances); they are not forged here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,10 +26,10 @@ use warptape_tests::journal_fields::{FIELDS, Known, REMOVED, known};
 
 use crate::tampered::Tampered;
 
-/// Entries in which each field is changed, unless `WARPTAPE_TEST_FORGERIES` says how many.
+/// Number of entries in which each field is changed; `WARPTAPE_TEST_FORGERIES` sets another one.
 const ENTRIES: usize = 2;
 const PARTITIONS: i32 = 2;
-/// Verifications that panicked.
+/// Number of verifications that panicked.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
 fn config() -> EngineConfig {
@@ -54,7 +55,7 @@ fn send(log: &Arc<dyn EventLog>, topic: &str, partition: i32, values: Vec<Vec<u8
     producer.commit().expect("it is committed");
 }
 
-/// A request that asks for the market.
+/// Returns a request with values from the market.
 fn live_request(log: &Arc<dyn EventLog>) -> Vec<u8> {
     let signal = read_partition(log.as_ref(), "signals", 1).pop().expect("a signal");
     let symbol = String::from_utf8(signal.key.expect("the symbol")).expect("UTF-8");
@@ -102,7 +103,7 @@ fn commands() -> Vec<Vec<u8>> {
     (0..).zip(commands).map(control).collect()
 }
 
-/// Two lives, in which whatever happens on processors happens.
+/// Records two lives with all events that occur on processors.
 fn record(folder: &TempDir) -> Arc<dyn EventLog> {
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
     let log: Arc<dyn EventLog> = Arc::new(log);
@@ -121,15 +122,16 @@ fn record(folder: &TempDir) -> Arc<dyn EventLog> {
     log
 }
 
-/// True if a verification finds the log identical. It may say that the log cannot be read, but must not panic.
+/// Returns true if a verification finds the log identical. It may report that the log is unreadable, but must not
+/// panic.
 fn is_identical(log: &dyn EventLog) -> bool {
     let mut options = VerifyOptions::new(&Topics::new(""), &config().core.group);
     (options.outputs, options.sources.isa) = (true, Isa::Baseline);
     verify(log, &options, &mut |_| {}).is_ok_and(|report| report.is_identical())
 }
 
-/// Entries as a forger writes them: steps, states and hashes are made anew, but for the state in the entry `kept`. `None` where the scheduler does
-/// not take them.
+/// Returns the entries as a forger writes them: steps, states and hashes are recomputed, except the state in the entry
+/// `kept`. `None` if the scheduler rejects them.
 fn rewritten(records: &[Record], entries: &[JournalEntry], kept: usize) -> Option<Vec<Record>> {
     let (mut scheduler, mut writer) = (Scheduler::new(), JournalWriter::new());
     let mut state: Vec<u8> = Vec::new();
@@ -174,7 +176,7 @@ impl Schema {
         kind.as_str().and_then(|name| self.named.get(name)).unwrap_or(kind)
     }
 
-    /// All records that an input may have, with their fields.
+    /// Returns all records that an input may have, with their fields.
     fn records(&self) -> BTreeMap<String, Vec<String>> {
         let (mut found, mut open) = (BTreeMap::new(), vec![self.input.clone()]);
         while let Some(kind) = open.pop() {
@@ -196,7 +198,7 @@ impl Schema {
         found
     }
 
-    /// Gives each value below this one that is no record and no list: its path, the record and field that it is in, and its schema.
+    /// Passes each leaf value (no record and no list) below this one: its path, its record and field, and its schema.
     fn leaves(
         &self,
         kind: &Value,
@@ -207,7 +209,7 @@ impl Schema {
     ) {
         let kind = self.resolve(kind);
         match (kind, kind["type"].as_str(), value) {
-            // An option, or an enum over records, whose branch is named.
+            // A union: an option, or an enum of records with a named branch.
             (Value::Array(branches), _, _) if branches.iter().any(|branch| branch == "null") => {
                 let branch = branches.iter().find(|branch| *branch != "null").expect("an option has a type");
                 match value {
@@ -264,7 +266,7 @@ impl Leaf {
         Self { place: place.clone(), path: path.to_owned(), kind: kind.clone() }
     }
 
-    /// Other values that stand in its place.
+    /// Returns other values for its place.
     fn others(&self, value: &Value) -> Vec<Value> {
         if let Some(symbols) = self.kind["symbols"].as_array() {
             return symbols.iter().filter(|symbol| *symbol != value).cloned().collect();
@@ -296,7 +298,7 @@ fn entries_max() -> usize {
     std::env::var("WARPTAPE_TEST_FORGERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(ENTRIES)
 }
 
-/// So many of a list, from its beginning to its end.
+/// Returns `count` items of a list, spread evenly over it.
 fn some_of<T>(all: &[T], count: usize) -> impl Iterator<Item = &T> {
     let step = all.len().div_ceil(count).max(1);
     all.iter().step_by(step)
@@ -407,7 +409,8 @@ fn forgeries_are_found_unless_nobody_can_know() {
     assert!(found > 200, "{found}");
 }
 
-/// The table in `docs/anchors.md`; `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-tests --test behaviour documented` writes it anew.
+/// Checks the table in `docs/anchors.md`; `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-tests --test behaviour
+/// documented` writes it anew.
 #[test]
 fn what_nobody_can_know_is_documented() {
     let (path, begin) = (concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/anchors.md"), "<!-- fields -->\n");
@@ -447,10 +450,10 @@ fn table() -> String {
 
 fn is_found(log: &dyn EventLog, records: &[Record], forged: &[JournalEntry], kept: usize) -> bool {
     let Some(forged) = rewritten(records, forged, kept) else { return true };
-    // The group's offset of the journal is as easily changed.
+    // A forger can change the group's offset of the journal, too.
     let end = forged.len() as i64;
     let log = Tampered::new(log, "journal", 0, forged).with_committed(end);
-    // A panic would be one of every command that reads such a journal.
+    // A panic here would be a panic of every command that reads such a journal.
     let found = catch_unwind(AssertUnwindSafe(|| !is_identical(&log)));
     found.unwrap_or_else(|_| {
         PANICS.fetch_add(1, Ordering::Relaxed);

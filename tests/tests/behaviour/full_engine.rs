@@ -1,4 +1,4 @@
-//! An engine that is full, because nothing is committed for a while, and what it still hears.
+//! An engine that is full because nothing is committed for a while, and the events that it still receives.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -15,20 +15,21 @@ use warptape_schemas::{LifecycleEvent, decode_lifecycle};
 use warptape_tests::engine_run::{engine_config, stage_config};
 use warptape_tests::wrapped_log::WrappedLog;
 
-/// Records that nobody can read, each of which becomes a dead letter with half of it. Together they are more than may wait for commits.
+/// Number of unreadable records, each of which becomes a dead letter with half of its bytes. Together they exceed the
+/// limit of bytes waiting for commits.
 const POISON_RECORDS: u64 = 40;
 const POISON_BYTES: usize = 1 << 20;
-/// Longest wait for what must come.
+/// Longest wait for an expected event.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
-/// Wait of one look at the log.
+/// Wait of one check of the log.
 const LOOK_WAIT: Duration = Duration::from_millis(50);
 
-/// Commits wait at it while it is shut. Written by the test, which wakes them.
+/// A gate that blocks commits while it is shut. The test opens it and wakes them.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,
     changed: Condvar,
-    /// Whether a commit has come to it.
+    /// True if a commit has reached it.
     was_reached: AtomicBool,
 }
 
@@ -45,7 +46,7 @@ impl Gate {
     }
 }
 
-/// Opens the gate at the end, also where the test fails: the engine's thread ends then.
+/// Opens the gate at the end, even if the test fails, so that the engine's thread ends.
 struct Opened(Arc<Gate>);
 
 impl Drop for Opened {
@@ -54,7 +55,7 @@ impl Drop for Opened {
     }
 }
 
-/// A producer whose commits wait at a gate once all poison has become dead letters.
+/// A producer whose commits wait at a gate after all poison has become dead letters.
 struct GatedProducer {
     producer: Box<dyn Producer>,
     progress: Arc<Progress>,
@@ -157,7 +158,7 @@ fn publish_poison(log: &dyn EventLog) {
     producer.commit().expect("the log takes the transaction");
 }
 
-/// Whether the process says in the log that it has failed, before the patience is over.
+/// Returns true if the process reports its failure in the log in time.
 fn is_failure_told(log: &dyn EventLog) -> bool {
     let lifecycle = TopicPartition { topic: "lifecycle".to_owned(), partition: 0 };
     let mut reader = log.reader(&[lifecycle]).expect("the topic exists");
@@ -180,7 +181,7 @@ fn is_failure_told(log: &dyn EventLog) -> bool {
 fn a_source_that_fails_is_heard_while_the_engine_is_full() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut config = engine_config(stage_config(&["1s"]), 1);
-    // All poison comes at once, and little of it goes into the transaction that waits.
+    // All poison comes at once, and little of it goes into the waiting transaction.
     config.poll_records_max = POISON_RECORDS as usize;
     config.poll_bytes_max = 2 * POISON_RECORDS as usize * POISON_BYTES;
     config.core.limits.commit_bytes_max = POISON_BYTES;

@@ -1,4 +1,4 @@
-//! The same engine over a real broker: the same signals as over the embedded log.
+//! The engine on a real broker gives the same signals as on the embedded log.
 
 use std::num::NonZeroUsize;
 use std::pin::pin;
@@ -23,11 +23,11 @@ use crate::recordings::{recorded_ticks, stage_config};
 const PARTITIONS: i32 = 4;
 const LANES: i32 = 2;
 const BATCH: NonZeroUsize = NonZeroUsize::new(64).unwrap();
-/// Topics that a run writes for others, keys and values of which depend on the ticks alone.
+/// Output topics of a run whose keys and values depend on the ticks alone.
 const OUTPUTS: [fn(&Topics) -> &str; 3] =
     [|topics| &topics.signals, |topics| &topics.late, |topics| &topics.dead_letter];
 
-/// A name that nobody has used on the broker.
+/// Returns a name that is unique on the broker.
 pub fn unique(name: &str) -> String {
     format!("{name}-{}.", warptape_pipeline::clock::wall_clock_ns())
 }
@@ -42,7 +42,7 @@ pub fn broker() -> KafkaOptions {
 /// Key and value of a record.
 type Output = (Option<Vec<u8>>, Vec<u8>);
 
-/// All outputs, topic by topic and partition by partition.
+/// Returns all outputs, by topic and partition.
 fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
     let places = OUTPUTS.iter().flat_map(|topic| (0..PARTITIONS).map(|partition| (topic(topics), partition)));
     let read = |(topic, partition)| {
@@ -51,10 +51,10 @@ fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
     places.map(read).collect()
 }
 
-/// Wait for the markers of a transaction: it is committed before they are written, and read once they are.
+/// Longest wait for the markers of a transaction, which are written after the commit, and which readers need.
 pub const MARKERS_MAX: Duration = Duration::from_secs(120);
 
-/// All outputs, once there are so many.
+/// Returns all outputs once `expected` exist.
 fn outputs_of(log: &dyn EventLog, topics: &Topics, expected: usize) -> Vec<Vec<Output>> {
     let since = Instant::now();
     loop {
@@ -65,7 +65,8 @@ fn outputs_of(log: &dyn EventLog, topics: &Topics, expected: usize) -> Vec<Vec<O
     }
 }
 
-/// Copies all ticks in one transaction, so that they have the same offsets: one more would leave a marker between them.
+/// Copies all ticks in one transaction, so that they keep their offsets: a second transaction would put a marker
+/// between them.
 fn copy_ticks(from: &dyn EventLog, to: &dyn EventLog, topic: &str) {
     let mut producer = to.producer(&format!("{topic}-copy")).expect("a producer");
     producer.begin().expect("a transaction");
@@ -88,20 +89,20 @@ fn copy_ticks(from: &dyn EventLog, to: &dyn EventLog, topic: &str) {
     }
 }
 
-/// Gives a topic more partitions, so many in all.
+/// Increases a topic's partitions to `partitions`.
 fn add_partitions(topic: &str, partitions: usize) {
     let (wanted, options) = ([NewPartitions::new(topic, partitions)], AdminOptions::new());
     let done = await_answer(admin().create_partitions(&wanted, &options)).expect("the broker answers");
     assert!(done.iter().all(Result::is_ok));
 }
 
-/// A client that changes what the broker keeps.
+/// Returns an administration client of the broker.
 pub fn admin() -> AdminClient<DefaultClientContext> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", broker().brokers).create().expect("a client")
 }
 
-/// Waits for what the broker says.
+/// Waits for the broker's answer.
 pub fn await_answer<T>(answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
     let mut task = Context::from_waker(Waker::noop());

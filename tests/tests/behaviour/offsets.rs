@@ -1,5 +1,5 @@
-//! The engine does not believe the group's committed offsets: they may be set, or expired, or another group's, and the log may
-//! have removed ticks.
+//! The engine does not trust the group's committed offsets: they may be set from outside, expired, or another group's.
+//! The log may also have removed ticks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const LANES: i32 = 2;
 const MILLISECOND_NS: i64 = 1_000_000;
 const START_NS: i64 = 1_700_000_000_000_000_000;
 
-/// Trades of some symbols, one each 50 milliseconds.
+/// Returns trades of some symbols, one every 50 milliseconds.
 pub fn ticks(numbers: std::ops::Range<i64>) -> impl Iterator<Item = Tick> {
     numbers.map(|number| Tick {
         symbol: format!("SIM:S{}", number * 7 % 11),
@@ -62,7 +62,7 @@ pub fn try_run(log: &Arc<dyn EventLog>, config: EngineConfig) -> Result<Summary,
 /// Key and value of a record.
 type Output = (Option<Vec<u8>>, Vec<u8>);
 
-/// Keys and values of all outputs, by topic and partition.
+/// Returns keys and values of all outputs, by topic and partition.
 fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
     let topics = [&topics.signals, &topics.late, &topics.dead_letter];
     let places = topics.iter().flat_map(|topic| (0..PARTITIONS).map(move |partition| (topic, partition)));
@@ -73,7 +73,7 @@ fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
     places.map(read).collect()
 }
 
-/// Two logs have the same outputs.
+/// Checks that two logs have the same outputs.
 #[track_caller]
 fn assert_alike(one: &dyn EventLog, other: &dyn EventLog, topics: &Topics) {
     for (one, other) in outputs(one, topics).iter().zip(outputs(other, topics)) {
@@ -95,7 +95,7 @@ pub fn verified(log: &dyn EventLog, config: &EngineConfig) -> Report {
     report
 }
 
-/// Sets offsets of a group that has no member.
+/// Sets offsets of a group without members.
 pub fn set_offsets(log: &dyn EventLog, group: &str, topic: &str, offsets: impl Fn(i32) -> i64) {
     let mut producer = log.producer(&format!("{group}-somebody")).expect("a producer");
     producer.begin().expect("a transaction");
@@ -117,7 +117,7 @@ fn offsets_that_somebody_has_set_are_not_believed() {
     for piece in 0..4 {
         feed(&log, PARTITIONS, 1, ticks(piece * 500..(piece + 1) * 500));
         let ends = topic_ends(log.as_ref(), &topics.ticks);
-        // At the beginning, in the middle, and behind what nobody has read.
+        // Offsets at the beginning, in the middle, and behind all records.
         match piece {
             1 => set_offsets(log.as_ref(), &group, &topics.ticks, |_| 0),
             2 => set_offsets(log.as_ref(), &group, &topics.ticks, |partition| ends[partition as usize].1 / 3),
@@ -128,7 +128,7 @@ fn offsets_that_somebody_has_set_are_not_believed() {
         verified(log.as_ref(), &config());
     }
     assert_alike(log.as_ref(), whole.as_ref(), &topics);
-    // Nothing is left to do, and what was set is mended all the same.
+    // The set offsets are corrected even without further records.
     let right = |partition| log.committed(&group, &TopicPartition { topic: topics.ticks.clone(), partition });
     let before: Vec<_> = (0..PARTITIONS).map(|partition| right(partition).expect("an offset")).collect();
     set_offsets(log.as_ref(), &group, &topics.ticks, |_| 1);
@@ -157,10 +157,10 @@ fn a_second_group_is_refused_by_name() {
     verified(log.as_ref(), &config());
 }
 
-/// A topic that is made anew, in place of offsets of the first records that are left.
+/// Marks a recreated topic, in place of offsets of the first remaining records.
 const ANEW: [i64; 2] = [-1; 2];
 
-/// A copy of a log that has lost the first records of some topics: for each, the first offsets that are left.
+/// Returns a copy of a log without the first records of some topics; `lost` has each topic's first remaining offsets.
 fn trimmed(from: &dyn EventLog, to: &Path, lost: &[(&str, [i64; 2])]) -> Arc<dyn EventLog> {
     let mut copy = PortableFile::create(to).expect("a new file");
     for info in from.topics().expect("the log is readable") {
@@ -188,13 +188,13 @@ fn trimmed(from: &dyn EventLog, to: &Path, lost: &[(&str, [i64; 2])]) -> Arc<dyn
     open(to)
 }
 
-/// The ends of the ticks, partition by partition.
+/// Returns the ends of the ticks, by partition.
 fn tick_ends(log: &dyn EventLog) -> [i64; 2] {
     let ends = topic_ends(log, "ticks");
     [ends[0].1, ends[1].1]
 }
 
-/// A log that was processed up to its end, where it is closed, and its ticks' ends.
+/// Returns a log that was processed to its end and closed, and its ticks' ends.
 fn processed(path: &Path, count: i64) -> (Arc<dyn EventLog>, [i64; 2]) {
     let log = open(path);
     feed(&log, PARTITIONS, 1, ticks(0..count));
@@ -218,7 +218,7 @@ fn a_log_that_lost_its_beginning_is_processed_from_the_first_record_that_is_left
         let given_up = format!("ticks/{partition}: the records 0 to {} were given up", first - 1);
         assert!(told.contains(&given_up), "{given_up:?} is missing in {told}");
     }
-    // Another configuration folds what is left, and begins a segment.
+    // Another configuration folds the remaining ticks, and begins a segment.
     feed(&log, PARTITIONS, 1, ticks(1_000..1_500));
     let mut other = config();
     other.core.stages = stage_config(&["1s", "tick:7"]);
@@ -254,7 +254,7 @@ fn without_snapshots_the_state_is_that_of_the_ticks_that_are_left() {
     let told = verified(log.as_ref(), &config()).to_string();
     let anew = format!("the state is made of the records from offset {} on", ends[0] / 2);
     assert!(told.contains(&anew), "{anew:?} is missing in {told}");
-    // The next life goes on with its snapshots.
+    // The next life continues from its snapshots.
     feed(&log, PARTITIONS, 1, ticks(1_500..1_600));
     run_to_end(&log, config());
     assert!(verified(log.as_ref(), &config()).to_string().contains(&anew));
@@ -286,7 +286,7 @@ fn ticks_that_were_removed_unread_are_given_up_only_when_that_is_said() {
         let told = verified(log.as_ref(), &config()).to_string();
         let given_up = format!("ticks/0: the records {from} to {} were given up", to - 1);
         assert!(told.contains(&given_up), "{given_up:?} is missing in {told}");
-        // It was said once, and is in the journal.
+        // It was accepted once, and is in the journal.
         feed(&log, PARTITIONS, 1, ticks(1_600..1_700));
         run_to_end(&log, config());
         verified(log.as_ref(), &config());

@@ -1,4 +1,5 @@
-//! How fast a device prices, beside what it could do at best; both it and the processor must give the same.
+//! Speed of pricing on a device, compared with the device's limits. The device and the processor must give the same
+//! results.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -16,10 +17,10 @@ use warptape_tests::devices::{EMULATOR, Intercepted};
 const OPTION_NUMBERS: usize = 7 + 8;
 /// Fixings of the Asian option.
 const FIXINGS: u32 = 252;
-/// Operations on `f64` of a step of it, by the formulas of `math` and `payoffs`: a uniform number 2, its quantile in the middle 35,
-/// the move 2, the exponential less one 35, two sums 2. One takes the place of a multiply-add.
+/// Operations on `f64` of one of its steps, by the formulas of `math` and `payoffs`. A uniform number has 2, its
+/// quantile in the middle 35, the move 2, `exp(x) - 1` 35, two sums 2. Each may be a multiply-add.
 const STEP_OPERATIONS: f64 = 76.0;
-/// The first of so many runs warms up.
+/// Number of runs; the first one warms up.
 const RUNS: usize = 4;
 
 /// Times of launches, in microseconds.
@@ -27,7 +28,7 @@ const RUNS: usize = 4;
 struct Times(Arc<Mutex<Vec<f64>>>);
 
 impl Times {
-    /// A device that tells how long launches of a kernel take, each alone.
+    /// Returns a device that records the time of each launch of a kernel.
     fn of(&self, mut device: Box<dyn Device>, timed: &Kernel) -> Intercepted {
         let probe = device.allocate(8).expect("there is memory");
         let (times, timed) = (self.clone(), timed.function);
@@ -44,7 +45,7 @@ impl Times {
         })
     }
 
-    /// Of the launches so far, the first left out.
+    /// Returns the median of the launches so far, without the first one.
     fn median_us(&self) -> f64 {
         let mut times_us = self.0.lock().expect("nobody panics")[1..].to_vec();
         times_us.sort_by(f64::total_cmp);
@@ -54,7 +55,7 @@ impl Times {
 
 const MARKET: AssetMarket = AssetMarket { spot: 100.0, rate: 0.03, dividend_yield: 0.01, volatility: 0.2 };
 
-/// Prints a kernel's time, and its share of what is possible.
+/// Prints a kernel's time, and the share of the device's limit that it reaches.
 fn print(name: &str, found_us: f64, floor_us: Option<f64>) {
     println!("figure {name} {found_us:.1} us");
     if let Some(floor_us) = floor_us {
@@ -63,7 +64,8 @@ fn print(name: &str, found_us: f64, floor_us: Option<f64>) {
     }
 }
 
-/// So many options in closed form, and so many paths of an Asian option. Prints `figure NAME VALUE UNIT` for each figure.
+/// Measures `options` options in closed form, and `blocks` blocks of paths of an Asian option. Prints `figure NAME
+/// VALUE UNIT` for each figure.
 fn measure(devices: &dyn Devices, options: usize, blocks: u64, score: Option<Score>) {
     let open = || devices.open("cuda:0").expect("a device");
     let mut given = Options::default();
@@ -82,7 +84,7 @@ fn measure(devices: &dyn Devices, options: usize, blocks: u64, score: Option<Sco
     let mut expected = Greeks::default();
     expected.add(Isa::detect(), &given, 0..options);
     assert!(found == expected, "both give the same Greeks");
-    // A byte that is copied is read and written.
+    // A copied byte is read and written.
     let bytes = (options * OPTION_NUMBERS * size_of::<f64>()) as f64;
     let floor_us = score.map(|score| bytes / (2.0 * score.copy_gb_s * 1e3));
     print(&format!("greeks_of_{options}_options"), times.median_us(), floor_us);

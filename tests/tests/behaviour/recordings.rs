@@ -1,6 +1,6 @@
-//! The four recorded market streams against bars and indicators that others computed.
+//! The four recorded market streams compared with independently computed bars and indicators.
 //!
-//! Fixtures and the rules by which they were made: `tests/fixtures/README.md`.
+//! `tests/fixtures/README.md` describes the fixtures and their rules.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -23,12 +23,12 @@ const FILES: [(&str, &str); 4] = [
     ("BINANCE-USDM", "usdm-btcusdt_20240808.jsonl.gz"),
     ("BINANCE-USDM", "usdm-ethusdt_20240808.jsonl.gz"),
 ];
-/// Relative deviation from TA-Lib.
+/// Largest relative deviation from TA-Lib.
 const RELATIVE: f64 = 1e-9;
-/// Deviation of differences that nearly cancel, relative to the price: TA-Lib itself is that far off.
+/// Largest deviation of differences that nearly cancel, relative to the price: TA-Lib itself is that inexact.
 const OF_PRICE: f64 = 1e-14;
 
-/// The ticks of the recordings; `None`, with a line that says so, where the folder is missing.
+/// Returns the ticks of the recordings; `None`, with a printed line, if the folder is missing.
 pub fn recorded_ticks() -> Option<Vec<Tick>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/binance-2024-08");
     let folder = std::env::var_os("WARPTAPE_TEST_RECORDINGS").map_or(here, PathBuf::from);
@@ -42,17 +42,17 @@ pub fn recorded_ticks() -> Option<Vec<Tick>> {
     Some(capture.collect::<Result<_, _>>().expect("the recordings are good"))
 }
 
-/// The configuration that the fixtures were made for.
+/// Returns the configuration of the fixtures.
 pub fn stage_config() -> StageConfig {
     engine_run::stage_config(&["1s", "1m"])
 }
 
-/// Values of the signals topic, by partition.
+/// Returns the values of the signals topic, by partition.
 fn signals(ticks: &[Tick], batch: usize, lanes: i32) -> Vec<Vec<Vec<u8>>> {
     signals_of(PARTITIONS, ticks, batch, lanes)
 }
 
-/// Values of the signals topic of a log with so many partitions.
+/// Returns the values of the signals topic of a log with `partitions` partitions.
 fn signals_of(partitions: i32, ticks: &[Tick], batch: usize, lanes: i32) -> Vec<Vec<Vec<u8>>> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
@@ -66,7 +66,7 @@ fn signals_of(partitions: i32, ticks: &[Tick], batch: usize, lanes: i32) -> Vec<
     (0..partitions).map(|partition| values(partition).collect()).collect()
 }
 
-/// A fixture, which is within the binary because a machine with a GPU may have nothing but that.
+/// A fixture, embedded in the binary because a machine with a GPU may have only the binary.
 macro_rules! fixture {
     ($name:literal) => {
         ($name, rows(include_bytes!(concat!("../../fixtures/", $name))))
@@ -106,7 +106,7 @@ fn check_bars(found: &Bars<'_>, (fixture_name, rows): (&str, Vec<Vec<String>>)) 
     }
 }
 
-/// How much an indicator moves when a price in it moves by one: for differences, which can cancel; 0 for the others.
+/// Returns an indicator's change per change of a price by one, for differences, which can cancel; 0 for the others.
 fn units_per_price(name: &str, bar: &Bar) -> f64 {
     match name {
         "macd" | "macd_signal" | "macd_histogram" | "momentum" => 1.0,
@@ -159,13 +159,13 @@ fn bars_equal_decimal_arithmetic_and_indicators_equal_ta_lib() {
 #[test]
 fn lanes_do_not_show_on_recordings() {
     let Some(ticks) = recorded_ticks() else { return };
-    // Records are cut alike, so that positions are the same; lanes are not.
+    // Records have the same ticks, so that positions are the same; the numbers of lanes differ.
     let one = signals(&ticks, 64, 1);
     assert_eq!(one, signals(&ticks, 64, 3));
     assert_eq!(one, signals(&ticks, 64, 8));
 }
 
-/// Bid and ask of each bar, by symbol and start.
+/// Returns bid and ask of each bar, by symbol and start.
 fn quotes(signals: &[Vec<Vec<u8>>], spec: &str) -> BTreeMap<(String, i64), [i64; 2]> {
     let quote = |signal: Signal<'_>| {
         let bar = signal.bar.expect("a bar signal has its bar");
@@ -188,13 +188,13 @@ fn no_bar_of_the_recordings_has_a_quote_from_after_its_end() {
         for ((symbol, start_ns), found) in &found {
             let before =
                 quotes_of[symbol.as_str()].iter().filter(|tick| tick.event_time_ns < start_ns + interval_ns);
-            // The last of several with one time is the one that arrived last.
+            // Among several ticks with one time, the last one is the latest to arrive.
             let last = before.max_by_key(|tick| tick.event_time_ns);
             let expected = last.map_or([0; 2], |tick| [tick.bid_price_e9, tick.ask_price_e9]);
             assert_eq!(*found, expected, "{spec} bar of {symbol} at {start_ns}");
         }
         assert!(found.values().filter(|quote| **quote != [0; 2]).count() > 10);
-        // With one partition other symbols close the bars, at other moments.
+        // With one partition other symbols close the bars, at other times.
         let of_one = quotes(&one, spec);
         let in_both = found.iter().filter_map(|(key, quote)| Some((key, quote, of_one.get(key)?)));
         let differing = in_both.clone().filter(|(_, quote, other)| quote != other).count();

@@ -1,4 +1,5 @@
-//! Risk requests through the real engine on an embedded log: each has its answer, once, and neither lanes nor slices show.
+//! Risk requests in the real engine on an embedded log: each gets one answer, which depends on neither lanes nor
+//! slices.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,14 +19,14 @@ use warptape_tests::injected::InjectedLanes;
 pub const PARTITIONS: i32 = 2;
 pub const TICKS: u64 = 20_000;
 
-/// A log with a market and without requests.
+/// Returns a log with a market and without requests.
 fn market() -> (tempfile::TempDir, Arc<dyn EventLog>) {
     let (folder, log) = new_log();
     feed_ticks(&log);
     (folder, log)
 }
 
-/// A log without topics.
+/// Returns a log without topics.
 pub fn new_log() -> (tempfile::TempDir, Arc<dyn EventLog>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
@@ -40,9 +41,9 @@ pub fn feed_ticks(log: &Arc<dyn EventLog>) {
 
 pub fn config(lanes: i32) -> EngineConfig {
     let mut config = engine_config(stage_config(&["1s"]), lanes);
-    // Many slices.
+    // Causes many slices.
     config.core.scheduler.risk.slice_ns = 50_000;
-    // So that there are enough returns.
+    // Gives enough returns.
     config.core.stages.market.sample_interval_ns = 100_000_000;
     config
 }
@@ -57,7 +58,7 @@ fn simulation(contract: &str, precision: &str, standard_error: Option<f64>) -> V
            "standard_error": standard_error})
 }
 
-/// Requests without an error, by id.
+/// Returns requests without an error, by id.
 pub fn good() -> Vec<(&'static str, Value)> {
     let option = |strike: i32| json!({"asset": 0, "kind": "put", "strike": strike, "expiry_years": 0.5});
     let options: Vec<Value> = (60..150).map(option).collect();
@@ -154,7 +155,7 @@ pub fn results(log: &Arc<dyn EventLog>, partition: i32) -> Vec<RiskResult> {
     records.iter().map(|record| decode_risk_result(&record.value).expect("a result")).collect()
 }
 
-/// Outcomes by id, each of which stands once.
+/// Returns outcomes by id, and checks that each occurs once.
 pub fn outcomes(log: &Arc<dyn EventLog>, partition: i32) -> BTreeMap<String, RiskOutcome> {
     let mut outcomes = BTreeMap::new();
     for result in results(log, partition) {
@@ -164,14 +165,14 @@ pub fn outcomes(log: &Arc<dyn EventLog>, partition: i32) -> BTreeMap<String, Ris
     outcomes
 }
 
-/// How many tasks were begun by all of their lanes at once.
+/// Returns the number of tasks begun by all of their lanes at once.
 fn gangs(log: &Arc<dyn EventLog>) -> usize {
     let entries = read_partition(log.as_ref(), "journal", 0).into_iter();
     let decisions = entries.flat_map(|entry| decode_journal_entry(&entry.value).expect("an entry").decisions);
     decisions.filter(|decision| matches!(decision, Decision::Split(split) if split.gang)).count()
 }
 
-/// A symbol of the market and the partition that it is in.
+/// Returns a symbol of the market and its partition.
 fn a_symbol(log: &Arc<dyn EventLog>) -> (String, i32) {
     let record = read_partition(log.as_ref(), "signals", 1).pop().expect("a signal");
     (String::from_utf8(record.key.expect("the symbol")).expect("UTF-8"), 1)
@@ -254,7 +255,7 @@ fn what_cannot_be_answered_says_why() {
     assert_eq!(code(3), Some(RiskErrorCode::Expired));
     assert_eq!(code(4), Some(RiskErrorCode::Duplicate));
     assert_eq!((code(5), of(5).request_id.as_str()), (Some(RiskErrorCode::BadParameter), ""));
-    // A later life knows what was answered.
+    // A later life knows the answered requests.
     ask(&log, partition, &[market]);
     run_to_end(&log, config(1));
     let results = super::risk::results(&log, partition);
@@ -263,7 +264,7 @@ fn what_cannot_be_answered_says_why() {
     assert_eq!((error.code, results[6].offset), (RiskErrorCode::Duplicate, 6));
 }
 
-/// A portfolio with a live asset, in so many given scenarios that it takes time to make a task of it.
+/// Returns a portfolio with a live asset and so many given scenarios that turning it into a task takes time.
 fn large(symbol: &str) -> Value {
     const ASSETS: i32 = 64;
     let live = json!({"symbol": symbol, "spot": {"from": "market"}, "volatility": 0.2});
@@ -275,7 +276,7 @@ fn large(symbol: &str) -> Value {
            "measure": {"type": "historical", "confidence": 0.99, "returns": returns.collect::<Vec<_>>()}})
 }
 
-/// Whether ticks came after the market was taken for a request, and went to a lane before there was a task of it.
+/// Returns true if ticks came after a request's market snapshot, and went to a lane before the request was a task.
 fn was_overtaken(log: &Arc<dyn EventLog>, result: &RiskResult) -> bool {
     let [taken] = &result.as_of[..] else { panic!("{:?}", result.as_of) };
     let entries = read_partition(log.as_ref(), "journal", 0).into_iter();

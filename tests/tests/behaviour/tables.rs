@@ -1,4 +1,4 @@
-//! Tables of a run against the log that they are of: every row is there, with the numbers of its record.
+//! Tables of a run compared with their log: every row exists, with the numbers of its record.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -42,7 +42,7 @@ fn options(window: Window) -> ExportOptions {
     ExportOptions { journal, sources, others: Vec::new(), window, with_ticks: false, by }
 }
 
-/// A table as it was read back.
+/// A table that was read back.
 struct Read {
     batches: Vec<RecordBatch>,
 }
@@ -97,7 +97,7 @@ impl Read {
     }
 }
 
-/// A run of two process lives.
+/// Records a run of two process lives.
 pub fn recorded(path: &Path) -> Arc<dyn EventLog> {
     let log: Arc<dyn EventLog> = Arc::new(SqliteLog::open(path, Durability::Process).unwrap());
     let config = SynthConfig { symbols: 40, ticks: Some(TICKS as u64), seed: 5, ..SynthConfig::default() };
@@ -105,7 +105,7 @@ pub fn recorded(path: &Path) -> Arc<dyn EventLog> {
     for _ in 0..2 {
         feed(&log, PARTITIONS, 64, ticks.by_ref().take(TICKS / 2));
         let mut config = engine_config(stage_config(&["1s", "tick:50"]), 2);
-        // What became of a commit is in a later transaction: there are several, however fast the run is.
+        // A commit's outcome is in a later transaction, so even a fast run must have several.
         (config.core.limits.commit_bytes_max, config.core.times.commit_interval_ns) = (64 << 10, 1);
         config.poll_records_max = 4;
         run_to_end(&log, config);
@@ -149,7 +149,7 @@ fn tables_hold_what_the_log_holds() {
     check_commits(&entries, &Read::parquet(&to, "commits"));
     check_latencies(&*log, &Read::parquet(&to, "latencies"));
 
-    // Arrow files are the same tables.
+    // Arrow files contain the same tables.
     let arrow = folder.path().join("arrow");
     let again =
         write_tables(&*log, &arrow, TableFormat::Arrow, &options(Window::default()), &mut |_| {}).unwrap();
@@ -167,7 +167,7 @@ fn tables_hold_what_the_log_holds() {
         }
     }
 
-    // The second life alone.
+    // Only the second life.
     let second = entries.iter().rposition(|entry| matches!(entry.input, Input::Started(_))).unwrap();
     let window = Window { since: Some(Bound::Sequence(second as i64)), ..Window::default() };
     let to = folder.path().join("window");
@@ -266,7 +266,7 @@ fn check_commits(entries: &[JournalEntry], table: &Read) {
     assert!(outcomes.iter().filter(|outcome| outcome.is_some()).count() > 0);
 }
 
-/// Every tick record that caused signals has its row, whose waits add up.
+/// Checks that every tick record with signals has its row, whose waits add up.
 fn check_latencies(log: &dyn EventLog, table: &Read) {
     let mut expected: BTreeMap<(i64, i64), i64> = BTreeMap::new();
     for partition in 0..PARTITIONS {

@@ -1,5 +1,4 @@
-//! Transactions that abort, and transactions of which nobody says whether they committed: nothing is lost, nothing comes
-//! twice.
+//! Aborted transactions, and transactions of unknown outcome: no record is lost or repeated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,27 +15,27 @@ use warptape_tests::wrapped_log::WrappedLog;
 
 const PARTITIONS: i32 = 2;
 const TICKS: usize = 60_000;
-/// The ticks are fed, and run to the end, in so many parts.
+/// Number of parts in which the ticks are fed and processed to the end.
 const RUNS: usize = PLAN.len() + 2;
-/// Ticks of one transaction of a publisher.
+/// Number of ticks of one transaction of a publisher.
 const FLUSH_TICKS: usize = 1_000;
 
-/// What a commit says and does.
+/// A commit's effect and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// It commits and says so.
+    /// It commits, and the answer comes.
     None,
     /// It commits, and no answer comes.
     Committed,
     /// It does not commit, and no answer comes.
     Lost,
-    /// It is aborted, and says so.
+    /// It is aborted, and the answer comes.
     Aborted,
     /// Sending offsets fails, as for a member that was replaced.
     Offsets,
 }
 
-/// Faults of commits, one after the other.
+/// Faults of commits, in order.
 const PLAN: [Fault; 8] = [
     Fault::None,
     Fault::Committed,
@@ -54,12 +53,12 @@ struct FaultyProducer {
     transactional_id: String,
     is_victim: bool,
     commits: Arc<AtomicU64>,
-    /// By place in the plan: how often it was met.
+    /// Number of times that each place of the plan was met.
     met: Arc<[AtomicU64; PLAN.len()]>,
 }
 
 impl FaultyProducer {
-    /// The fault of this attempt.
+    /// Returns the fault of this attempt.
     fn fault(&self) -> Fault {
         let place = self.commits.load(Ordering::Relaxed) as usize % PLAN.len();
         if self.is_victim { PLAN[place] } else { Fault::None }
@@ -133,7 +132,7 @@ fn stage_config() -> StageConfig {
     StageConfig::unlimited(bars, 1_000_000_000, 4)
 }
 
-/// Small steps, so that the plan is met often.
+/// Returns a configuration with small steps, so that the plan is met often.
 fn config() -> EngineConfig {
     {
         let mut config = engine_config(stage_config(), 2);
@@ -159,7 +158,7 @@ fn sound(folder: &TempDir) -> Arc<dyn EventLog> {
     Arc::new(SqliteLog::open(folder.path().join("sound.db"), Durability::Process).expect("a new log"))
 }
 
-/// An embedded log where the transactions of the producer with this transactional id fail by plan, and where that counts them.
+/// Returns an embedded log in which the transactions of this producer fail by plan, and the counts of met faults.
 fn faulty(folder: &TempDir, victim: &'static str) -> (Arc<dyn EventLog>, Arc<[AtomicU64; PLAN.len()]>) {
     let log = SqliteLog::open(folder.path().join("faulty.db"), Durability::Process).expect("a new log");
     let met: Arc<[AtomicU64; PLAN.len()]> = Arc::default();
@@ -188,7 +187,7 @@ fn faults_of_commits_lose_nothing_and_double_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let sound = sound(&folder);
     let (faulty, met) = faulty(&folder, "warptape-0");
-    // Each run commits at least once, however slow the machine is, so that the whole plan is met.
+    // Each run commits at least once, even on a slow machine, so that the whole plan is met.
     let (mut ticks, mut signals) = (0, 0);
     for run in 0..RUNS {
         for log in [&sound, &faulty] {
@@ -215,7 +214,7 @@ fn faults_of_a_publisher_lose_nothing_and_double_nothing() {
     let sound = sound(&folder);
     let (faulty, met) = faulty(&folder, "feed");
     for log in [&sound, &faulty] {
-        // A publisher that begins where one of its name ended counts on.
+        // A publisher that continues after another one of its name continues its count.
         for publisher_of in 0..2 {
             let mut publisher = publisher(log, PARTITIONS, 8);
             for (number, tick) in (1..).zip(market().skip(publisher_of * TICKS / 2).take(TICKS / 2)) {

@@ -1,4 +1,4 @@
-//! One recording: its lines to ticks, with the time that spot book tickers lack.
+//! One recording: converts its lines to ticks, and adds the time that spot book tickers lack.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,8 +12,8 @@ use crate::input::{FileProgress, Lines};
 use crate::symbol::join_symbol;
 use crate::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, ZERO_TRADE, warn_of};
 
-/// The stream that each symbol's trades are taken from, which is the first that told one: all files know it, so that no trade
-/// comes as itself and within an aggregate.
+/// The stream of each symbol's trades: the first one that had a trade of it. All files share it, so that no trade comes
+/// both alone and within an aggregate.
 pub(super) type TradeStreams = Arc<Mutex<HashMap<String, TradeStream>>>;
 
 /// Ticks of one recording, in the order of its lines.
@@ -21,7 +21,7 @@ pub struct CaptureFile {
     lines: Lines,
     venue: String,
     trade_streams: TradeStreams,
-    /// Greatest event time so far; 0 before any.
+    /// Greatest event time so far; 0 before the first.
     event_time_ns_max: i64,
     passed_over: PassedOver,
 }
@@ -41,7 +41,7 @@ impl CaptureFile {
         })
     }
 
-    /// The tick of the current line. Where it holds none, what it holds is counted.
+    /// Returns the tick of the current line; `None` for other content, which is counted.
     fn tick(&mut self) -> Result<Option<Tick>, FieldProblem> {
         let line = self.lines.line();
         if line.is_empty() {
@@ -115,7 +115,7 @@ impl CaptureFile {
     }
 }
 
-/// Whether trades of the symbol are taken from the stream.
+/// Returns true if trades of the symbol are taken from the stream.
 fn is_taken(streams: &TradeStreams, symbol: &str, stream: TradeStream) -> bool {
     let mut streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
     match streams.get(symbol) {
@@ -151,7 +151,7 @@ impl Iterator for CaptureFile {
 }
 
 impl CaptureFile {
-    /// Counts the tick of the current line, whose numbers no tick can hold.
+    /// Counts the current line, whose numbers exceed the range of a tick.
     fn count_unfit(&mut self, problem: &FieldProblem) {
         warn_of(&self.lines, problem, self.passed_over.unfit());
         self.passed_over.ignore(DOES_NOT_FIT);

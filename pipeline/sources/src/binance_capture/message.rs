@@ -1,7 +1,7 @@
-//! One line of a recording, parsed without allocating where no text has an escape.
+//! Parser of one line of a recording; it allocates only for texts with escapes.
 //!
-//! Fields are read as [`Scalar`]s, because the same name is a text in one event and an array in another (`b` of a book
-//! ticker and of a depth update): one pass, and arrays are skipped.
+//! Fields are read as [`Scalar`]s in one pass, and arrays are skipped. The reason: one name may be a text in one event
+//! and an array in another (`b` of book tickers and of depth updates).
 
 use std::borrow::Cow;
 
@@ -13,14 +13,14 @@ use super::scalar::Scalar;
 use crate::time_unit::TimeUnit;
 use crate::{FieldProblem, Scaled, parse_prices, parse_sizes};
 
-/// What a line says.
+/// The content of a line.
 pub(super) struct CaptureMessage<'a> {
-    /// The greatest time that the event carries; 0 where there is none.
+    /// The event's greatest time; 0 if it has none.
     pub(super) event_time_ns_max: i64,
     pub(super) event: CaptureEvent<'a>,
 }
 
-/// The events that matter.
+/// The events of interest.
 pub(super) enum CaptureEvent<'a> {
     Trade {
         stream: TradeStream,
@@ -35,27 +35,28 @@ pub(super) enum CaptureEvent<'a> {
     BookTicker {
         ticker: Cow<'a, str>,
         event_time_ns: Option<i64>,
-        /// Price and size; zeros where there is none.
+        /// Price and size; zeros for an absent side.
         bid: [i64; 2],
         ask: [i64; 2],
         scales: Scales,
     },
-    /// A trade that is no execution of the market, with the order type that says so.
+    /// A trade outside the market, with the order type that marks it.
     NoMarketTrade(Cow<'a, str>),
     /// Its name.
     Other(Cow<'a, str>),
 }
 
-/// The streams that tell trades. Both tell all of them, so that one of a symbol is enough.
+/// The streams with trades. Each of them has all trades, so one per symbol is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TradeStream {
     /// Each trade.
     Trades,
-    /// Trades of one order at one price as one.
+    /// All trades of one order at one price as one trade.
     Aggregates,
 }
 
-/// Order types (`X`) of a futures trade that moves a position between accounts without an order in the book. `aggTrade` has none of them.
+/// Order types (`X`) of futures trades that move a position between accounts without an order in the book. `aggTrade`
+/// omits them.
 const NO_MARKET: [&str; 3] = ["INSURANCE_FUND", "ADL", "NA"];
 
 /// Parses `<receive ns> <JSON>`. The JSON is an event or an array of events, or a combined stream's envelope with either as its `data`.
@@ -87,7 +88,7 @@ struct Envelope<'a> {
     data: Option<Payload<'a>>,
 }
 
-/// The fields of all events that matter, by their names in the stream.
+/// The fields of all events of interest, by their names in the stream.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Fields<'a> {
@@ -131,11 +132,11 @@ impl<'a> Fields<'a> {
                 (self.book_ticker(transaction_time_ns.or(event_time_ns))?, times_ns)
             }
             Some("depthUpdate") => (CaptureEvent::Other("depthUpdate".into()), self.both_times_ns()?),
-            // Spot book tickers name no event: they are known by their fields.
+            // Spot book tickers have no event name: their fields identify them.
             None if matches!(name, Scalar::Absent) && self.is_spot_book_ticker() => {
                 (self.book_ticker(None)?, [None, None])
             }
-            // What `T` means depends on the event (of a mark price: the next funding, in the future).
+            // The meaning of `T` depends on the event (in a mark price it is the next funding, in the future).
             _ => {
                 let times_ns = [self.event_time.optional_time_ns("E").unwrap_or(None), None];
                 let name = if let Scalar::Text(name) = name { name } else { "event without a name".into() };
@@ -150,7 +151,7 @@ impl<'a> Fields<'a> {
         Ok([self.event_time.optional_time_ns("E")?, self.transaction_time.optional_time_ns("T")?])
     }
 
-    /// A trade, and both of its times.
+    /// Returns a trade and both of its times.
     fn trade(self, stream: TradeStream) -> Result<(CaptureEvent<'a>, [Option<i64>; 2]), FieldProblem> {
         let event_time_ns = self.transaction_time.time_ns("T")?;
         let times_ns = [self.event_time.optional_time_ns("E")?, Some(event_time_ns)];
@@ -174,7 +175,7 @@ impl<'a> Fields<'a> {
             price,
             size,
             scales: Scales { price: price_scale, size: size_scale },
-            // The maker waited, so the other side was the aggressor.
+            // The aggressor is the side other than the maker.
             side: if self.m.boolean("m")? { Side::Sell } else { Side::Buy },
         };
         Ok((event, times_ns))

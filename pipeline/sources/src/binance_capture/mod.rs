@@ -11,10 +11,10 @@
 //! | `trade` of futures whose order type (`X`) is `INSURANCE_FUND`, `ADL` or `NA`: a transfer that `aggTrade` does not tell | nothing |
 //! | an array of events, anything else | nothing |
 //!
-//! What becomes nothing is counted by its kind.
+//! Ignored events are counted by kind.
 //!
-//! Times are milliseconds, or microseconds by magnitude. Several files are merged by receive time, ties in the order
-//! of the files: a partition's log should hold the events as they arrived, since lateness is judged there.
+//! Times are milliseconds, or microseconds by magnitude. Several files are merged by receive time, ties in the order of
+//! the files. So a partition's log has the events in order of arrival, by which lateness is decided.
 
 mod capture_file;
 mod message;
@@ -74,7 +74,7 @@ mod tests {
                  \"p\":\"1\",\"q\":\"2\",\"T\":1723161255342,\"m\":true}}\n"
             )
         };
-        // Which stream a symbol's trades are taken from says the other file each time.
+        // Each time the other file decides the stream of the symbol's trades.
         let first =
             [(1, "trade", "A"), (4, "trade", "B"), (5, "trade", "A"), (7, "trade", "B"), (9, "trade", "A")];
         let second = [(2, "aggTrade", "B"), (3, "aggTrade", "A"), (6, "aggTrade", "B"), (8, "aggTrade", "A")];

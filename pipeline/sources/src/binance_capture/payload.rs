@@ -1,4 +1,4 @@
-//! What one message of a stream holds: an event, or an array of them.
+//! The payload of one message of a stream: an event, or an array of events.
 
 use std::borrow::Cow;
 use std::fmt;

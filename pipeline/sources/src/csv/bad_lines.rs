@@ -1,4 +1,4 @@
-//! Lines that do not parse: an error, or written aside.
+//! Treatment of lines that do not parse: an error, or a copy in a separate file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -6,31 +6,31 @@ use std::path::{Path, PathBuf};
 
 use crate::{FieldProblem, SourceError};
 
-/// What happens to a line that does not parse.
+/// Treatment of a line that does not parse.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BadLines {
     /// It stops the source.
     #[default]
     Stop,
-    /// It is appended, byte for byte, to `<file>.bad` next to its file, or in the folder given, and counted. What an
-    /// earlier run wrote there is replaced when the first bad line is found.
+    /// It is appended, byte for byte, to `<file>.bad` next to its file or in the given folder, and counted. The first
+    /// bad line replaces such a file of an earlier run.
     Aside {
-        /// Where the files for bad lines go; next to their file without one.
+        /// Folder of the files for bad lines; `None` puts each next to its CSV file.
         folder: Option<PathBuf>,
     },
 }
 
-/// The bad lines of one file. The file is made with the first of them.
+/// The bad lines of one file. The first one creates the file.
 pub(super) struct AsideFile {
     path: PathBuf,
     writer: Option<BufWriter<File>>,
     count: u64,
-    /// The number of the first bad line, and what is wrong with it.
+    /// The number of the first bad line, and its fault.
     first: Option<(u64, String)>,
 }
 
 impl AsideFile {
-    /// Nothing where bad lines stop the source.
+    /// Returns `None` if bad lines stop the source.
     pub(super) fn of(csv_path: &Path, bad_lines: &BadLines) -> Option<AsideFile> {
         let BadLines::Aside { folder } = bad_lines else { return None };
         let mut name = csv_path.file_name().unwrap_or_default().to_owned();
@@ -42,7 +42,7 @@ impl AsideFile {
         Some(AsideFile { path, writer: None, count: 0, first: None })
     }
 
-    /// Appends a line with whatever ends it.
+    /// Appends a line with its line end.
     pub(super) fn write(&mut self, raw: &[u8], line: u64, problem: &FieldProblem) -> Result<(), SourceError> {
         let writer = match self.writer.take() {
             Some(writer) => Ok(writer),
@@ -63,7 +63,7 @@ impl AsideFile {
         self.count += 1;
     }
 
-    /// Writes what is buffered: called at the end of the CSV file, where an error can still be told.
+    /// Writes buffered lines; called at the end of the CSV file, while an error can still be reported.
     pub(super) fn finish(&mut self) -> Result<(), SourceError> {
         let flushed = self.writer.as_mut().map_or(Ok(()), Write::flush);
         flushed.map_err(|source| SourceError::Aside { path: self.path.clone(), source })
@@ -73,7 +73,7 @@ impl AsideFile {
         self.count
     }
 
-    /// The number of the first bad line, and what is wrong with it.
+    /// Returns the number of the first bad line, and its fault.
     pub(super) fn first(&self) -> Option<&(u64, String)> {
         self.first.as_ref()
     }

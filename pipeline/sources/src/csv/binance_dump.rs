@@ -1,4 +1,4 @@
-//! Binance's public dumps (data.binance.vision), known by their file names.
+//! Binance's public dumps (data.binance.vision), recognised by their file names.
 //!
 //! | name | columns |
 //! | --- | --- |
@@ -6,8 +6,9 @@
 //! | `BTCUSDT-aggTrades-2024-08-08.csv` | aggregate id, price, quantity, first id, last id, time, buyer is maker[, best match] |
 //! | `BTCUSDT-bookTicker-2024-08-08.csv` | update id, bid price, bid quantity, ask price, ask quantity, transaction time, event time |
 //!
-//! Also of months (`-2024-08.csv`) and packed (`.csv.gz`, `.csv.zst`, and `.zip` without `.csv`, as they are served). Spot dumps have no header, those of futures have one since
-//! 2022. Times are milliseconds, in spot dumps from 2025 on microseconds: the two are told apart by magnitude.
+//! Monthly dumps (`-2024-08.csv`) and compressed ones are read as well (`.csv.gz`, `.csv.zst`, and the served form,
+//! `.zip` without `.csv`). Spot dumps have no header; futures dumps have one since 2022. Times are milliseconds, and in
+//! spot dumps from 2025 on microseconds; their magnitude tells which.
 
 use std::path::Path;
 
@@ -17,10 +18,10 @@ use super::row_plan::{KindRule, QuoteColumns, RowPlan, SideRule, SymbolRule, Tra
 use super::time_rule::{TimeRule, Written};
 use crate::time_unit::TimeUnit;
 
-/// Venue of dumps where none is given.
+/// The default venue of dumps.
 pub(super) const DEFAULT_VENUE: &str = "BINANCE";
 
-/// The plan of a dump; nothing where the file is not named like one.
+/// Returns the plan of a dump; `None` if the file's name is not that of one.
 pub(super) fn plan(path: &Path, venue: Option<&str>, round: Option<u8>) -> Option<RowPlan> {
     let (ticker, kind) = parse_name(path.file_name()?.to_str()?)?;
     let column = |number: usize, name: &str| Column::new(number - 1, name);
@@ -65,12 +66,12 @@ pub(super) fn plan(path: &Path, venue: Option<&str>, round: Option<u8>) -> Optio
     })
 }
 
-/// Whether the first field of a dump's first line says that the line is a header: data begins with a number.
+/// Returns true if the first field of a dump's first line marks a header: data begins with a number.
 pub(super) fn is_header(first_field: &[u8]) -> bool {
     first_field.first().is_some_and(u8::is_ascii_alphabetic)
 }
 
-/// The name of a dump without what says how it is packed; the same for a dump and its packed copies.
+/// Returns the name of a dump without its compression suffix; the same for a dump and its compressed copies.
 pub fn unpacked_name(name: &str) -> String {
     match name.strip_suffix(".zip") {
         Some(stem) => format!("{}.csv", stem.strip_suffix(".csv").unwrap_or(stem)),
@@ -78,7 +79,7 @@ pub fn unpacked_name(name: &str) -> String {
     }
 }
 
-/// Ticker and kind of `TICKER-kind-YYYY-MM[-DD].csv`, packed or not.
+/// Returns ticker and kind of `TICKER-kind-YYYY-MM[-DD].csv`, compressed or not.
 fn parse_name(name: &str) -> Option<(&str, &str)> {
     let stem = ["", ".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed)?.strip_suffix(".csv"));
     let stem = stem.or_else(|| name.strip_suffix(".zip"))?;

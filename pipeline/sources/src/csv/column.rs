@@ -1,4 +1,4 @@
-//! A column of a file, and the words that stand in it.
+//! A column of a file, and the words in it.
 
 use warptape_events::tick::{Side, TickKind};
 
@@ -10,9 +10,9 @@ use crate::{DecimalError, FieldProblem};
 pub(super) struct Column {
     /// Counted from 0.
     pub(super) index: usize,
-    /// Its name in the header, or its number from 1: for messages.
+    /// Its name in the header, or its number from 1; for messages.
     pub(super) name: String,
-    /// What stands in all lines instead, where the mapping says so.
+    /// The same text for all lines, if the mapping gives a constant.
     pub(super) constant: Option<String>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct NumberColumn {
     pub(super) unit: u8,
 }
 
-/// The words for sides, where the mapping names them; else the usual ones.
+/// The mapping's words for sides; the usual ones if empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SideWords {
     pub(super) buy: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct SideWords {
 }
 
 impl Column {
-    /// A column by its place from 0.
+    /// Makes a column by its index from 0.
     pub(super) fn new(index: usize, name: impl Into<String>) -> Column {
         Column { index, name: name.into(), constant: None }
     }

@@ -1,4 +1,4 @@
-//! One CSV file: its lines to ticks, by its plan.
+//! One CSV file: converts its lines to ticks by its plan.
 
 use std::io;
 use std::path::Path;
@@ -18,39 +18,39 @@ use crate::arrival_merge::TickInput;
 use crate::input::{FileProgress, Lines, without_end};
 use crate::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, ZERO_TRADE, warn_at};
 
-/// What is counted of lines that a mapping leaves out.
+/// Kind under which excluded lines are counted.
 const LEFT_OUT: &str = "line that `only` or `except` leaves out";
-/// Rows of a file at most in which prices in units of 1e-9 are looked for.
+/// Largest number of rows per file in which prices in units of 1e-9 are searched.
 const FIXED_POINT_ROWS: u64 = 1_000;
 
 /// Ticks of one file, in the order of its lines or of their times.
 pub(super) struct CsvFile {
     rows: Rows,
     fields: FieldSplitter,
-    /// Columns of the header, where there is one.
+    /// Number of columns of the header; `None` without a header.
     header_columns: Option<usize>,
     plan: RowPlan,
     memory: RowMemory,
     aside: Option<AsideFile>,
-    /// True if the file is only looked at: nothing is written aside or said.
+    /// True in a survey, which writes and logs nothing.
     is_survey: bool,
-    /// How the rows are to be sorted before the first tick is given, and whether those of this file alone are.
+    /// Order for sorting the rows before the first tick, and true if no other file is sorted; `None` without sorting.
     to_sort: Option<(FileOrder, bool)>,
     now_ns: Option<i64>,
-    /// Whether the current line was read by `open` and is data.
+    /// True if `open` has read the current line and it is data.
     line_waits: bool,
     empty_lines: u64,
     zero_trades: u64,
     left_out: u64,
-    /// Lines with numbers that no tick can hold, where bad lines are not written aside.
+    /// Lines with numbers beyond the range of a tick, if bad lines are not written to a separate file.
     unfit: Noted,
-    /// Lines whose time lies before files have ticks.
+    /// Lines whose time is before the earliest plausible one.
     early: Noted,
     fixed_point: Noted,
     order: RowOrder,
 }
 
-/// The rows of a file, as they stand in it or sorted.
+/// The rows of a file, in its order or sorted.
 struct Rows {
     file: Lines,
     sorted: Option<SortedRows>,
@@ -64,7 +64,7 @@ impl Rows {
         }
     }
 
-    /// The row, byte for byte.
+    /// Returns the row, byte for byte.
     fn raw(&self) -> &[u8] {
         self.sorted.as_ref().map_or_else(|| self.file.raw(), SortedRows::row)
     }
@@ -73,7 +73,8 @@ impl Rows {
         self.sorted.as_ref().map_or_else(|| self.file.number(), SortedRows::line)
     }
 
-    /// The row without its end, and without the mark that some programs write before the first one.
+    /// Returns the row without its line end, and without the byte order mark that some programs write before the first
+    /// one.
     fn line(&self) -> &[u8] {
         let line = without_end(self.raw());
         if self.number() == 1 { without_mark(line) } else { line }
@@ -81,7 +82,7 @@ impl Rows {
 }
 
 impl CsvFile {
-    /// Opens the file, reads its header where it has one, and finds what its columns mean.
+    /// Opens the file, reads its header if it has one, and resolves its columns.
     pub(super) fn open(
         path: &Path,
         mapping: Option<&CsvMapping>,
@@ -129,25 +130,24 @@ impl CsvFile {
         })
     }
 
-    /// The file is only looked at.
+    /// Marks the file for a survey.
     pub(super) fn for_survey(mut self) -> CsvFile {
         self.is_survey = true;
         self
     }
 
-    /// The rows are sorted before the first tick is given; they may stay in memory where those of no other file are sorted.
+    /// Requests sorting before the first tick; the rows may stay in memory if no other file is sorted.
     pub(super) fn sorted(mut self, order: FileOrder, is_alone: bool) -> CsvFile {
         self.to_sort = Some((order, is_alone));
         self
     }
 
-    /// The line of the last tick.
-    /// Bad lines, where there are some.
+    /// Returns the file of bad lines; `None` if there are none.
     pub(super) fn aside(&self) -> Option<&AsideFile> {
         self.aside.as_ref().filter(|aside| aside.count() > 0)
     }
 
-    /// What the file is found to be like so far.
+    /// Returns the findings about the file so far.
     pub(super) fn survey(&self) -> FileSurvey<'_> {
         FileSurvey {
             path: self.rows.file.path(),
@@ -159,7 +159,7 @@ impl CsvFile {
         }
     }
 
-    /// The next tick, past empty lines and those written aside.
+    /// Returns the next tick; skips empty lines and bad ones that are written to a separate file.
     fn pull(&mut self) -> Result<Option<Tick>, SourceError> {
         loop {
             if !std::mem::take(&mut self.line_waits) && !self.rows.advance()? {
@@ -174,7 +174,7 @@ impl CsvFile {
         }
     }
 
-    /// The tick of the current row; none where it is counted as something else.
+    /// Returns the tick of the current row; `None` if the row is counted as something else.
     fn read_row(&mut self) -> Result<Option<Tick>, FieldProblem> {
         let line = self.rows.line();
         if line.is_empty() {
@@ -210,7 +210,7 @@ impl CsvFile {
         Ok(Some(tick))
     }
 
-    /// Writes the current row aside, counts it, or stops at it.
+    /// Writes the bad row to its file, counts it, or stops at it.
     fn leave_out_row(&mut self, problem: FieldProblem) -> Result<(), SourceError> {
         match &mut self.aside {
             Some(aside) if self.is_survey => aside.count_only(self.rows.number(), &problem),
@@ -226,7 +226,7 @@ impl CsvFile {
         Ok(())
     }
 
-    /// Puts all rows that make ticks into the order of their times.
+    /// Sorts all rows that make ticks by their times.
     fn sort(&mut self, order: FileOrder, is_alone: bool) -> Result<(), SourceError> {
         let mut sorter = RowSorter::new(order.is_newest_first);
         while let Some(tick) = self.pull()? {
@@ -294,7 +294,7 @@ fn sorting(path: &Path, source: io::Error) -> SourceError {
     SourceError::Sort { path: path.to_owned(), source }
 }
 
-/// A first line without the byte order mark that some programs write.
+/// Returns a first line without the byte order mark that some programs write.
 fn without_mark(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
 }

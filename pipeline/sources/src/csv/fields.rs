@@ -4,11 +4,11 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::FieldProblem;
 
-/// Most columns of a line.
+/// Largest number of columns of a line.
 const COLUMNS_MAX: usize = 256;
 
-/// Splits lines into fields. A record is one line: a quote that is not closed on its line is a mistake, so that one
-/// stray quote cannot swallow the rest of a file.
+/// Splits lines into fields. A record is one line. A quote that is not closed on its line is an error, so that a stray
+/// quote cannot swallow the rest of a file.
 pub(super) struct FieldSplitter {
     reader: Reader,
     /// Unquoted bytes of all fields of the line, one after another.
@@ -40,12 +40,12 @@ impl FieldSplitter {
         let (result, read, written, ended) =
             self.reader.read_record(line, &mut self.bytes, &mut self.ends[..]);
         match result {
-            // The line's end was cut off, so the record ends with the input.
+            // The line end is already removed, so the record ends with the input.
             ReadRecordResult::InputEmpty => {}
             ReadRecordResult::OutputEndsFull => {
                 return Err(FieldProblem::new("line", line, format!("at most {COLUMNS_MAX} columns")));
             }
-            // A lone carriage return ends a record for CSV.
+            // The parser also treats a lone carriage return as the end of a record.
             _ => return Err(FieldProblem::new("line", &line[read..], "one record a line")),
         }
         let output = &mut self.bytes[written..];
@@ -57,7 +57,7 @@ impl FieldSplitter {
         Ok(())
     }
 
-    /// A field by its column, from 0.
+    /// Returns a field by its column, from 0; `None` behind the last one.
     pub(super) fn get(&self, column: usize) -> Option<&[u8]> {
         if column >= self.count {
             return None;
@@ -66,18 +66,18 @@ impl FieldSplitter {
         Some(&self.bytes[start..self.ends[column]])
     }
 
-    /// Columns of the line.
+    /// Returns the number of columns of the line.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// True if something stands behind so many columns; fields without anything are no mistake.
+    /// Returns true if a non-empty field follows the first `columns` ones; empty ones are no error.
     pub(super) fn has_more_than(&self, columns: usize) -> bool {
         let end_of = |count: usize| if count == 0 { 0 } else { self.ends[count - 1] };
         self.count > columns && end_of(self.count) > end_of(columns)
     }
 
-    /// All fields as text, for headers.
+    /// Returns all fields as text, for headers.
     pub(super) fn texts(&self) -> Vec<String> {
         (0..self.count)
             .filter_map(|column| self.get(column))
@@ -92,7 +92,7 @@ mod tests {
 
     fn check(delimiter: u8, line: &str, expected: &[&str]) {
         let mut splitter = FieldSplitter::new(delimiter);
-        // Twice: nothing of a line may be left for the next.
+        // Split twice, because no state of a line may reach the next one.
         for _ in 0..2 {
             splitter.split(line.as_bytes()).expect("a good line");
             assert_eq!(splitter.texts(), expected, "{line}");

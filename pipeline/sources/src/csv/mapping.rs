@@ -1,4 +1,4 @@
-//! `--map`: what the columns of a CSV file mean.
+//! `--map`: the meaning of a CSV file's columns.
 //!
 //! ```text
 //! symbol=sym,time=ts:ms,price=px,size=qty,side=side          a header names the columns
@@ -10,25 +10,26 @@
 //! | key | value |
 //! | --- | --- |
 //! | `symbol` | column, or a constant; `VENUE:TICKER`, or a ticker that gets `--venue` |
-//! | `time`, `receive_time` | column and unit: `:s`, `:ms`, `:us`, `:ns`, `:rfc3339`, or a format in quotes, as `strptime` has it |
-//! | `date` | column and format (`%Y-%m-%d` without one), or a constant `'2024-08-08'`; `time` is then one of that day |
-//! | `zone` | `UTC`, `America/New_York` or `+02:00`: whose time it is, where times have no offset |
+//! | `time`, `receive_time` | column and unit: `:s`, `:ms`, `:us`, `:ns`, `:rfc3339`, or a quoted format as in `strptime` |
+//! | `date` | column and format (default `%Y-%m-%d`), or a constant `'2024-08-08'`; `time` is then a time of that day |
+//! | `zone` | `UTC`, `America/New_York` or `+02:00`: zone of times without an offset |
 //! | `price`, `size` | columns of a trade; a unit `:e9` divides by 10^9 |
-//! | `trade_id` | column; what is no integer is hashed (optional) |
+//! | `trade_id` | column (optional); an id that is no integer is hashed |
 //! | `side` | column of the aggressor: buy, sell, … (optional) |
 //! | `buy`, `sell` | other words for sides, as in `buy='B\|1'` |
-//! | `buyer_is_maker` | column: true where the seller was the aggressor (instead of `side`) |
-//! | `bid_price`, `bid_size`, `ask_price`, `ask_size` | columns of a quote; sizes may be missing, and units be given |
-//! | `empty` | `absent` (the default) or `last`: what an empty side of a quote is |
-//! | `kind` | column: trade or quote; needed where columns of both are mapped |
-//! | `only`, `except` | column and values, as in `type:'4\|5'`: lines that are read, or are not |
-//! | `delimiter` | `comma` (the default), `semicolon`, `tab`, `pipe`, `space`, or a character in quotes |
-//! | `decimal`, `thousands` | marks in numbers: `dot`, `comma`, `space`, `apostrophe`, or a character in quotes |
+//! | `buyer_is_maker` | column: true if the seller was the aggressor (instead of `side`) |
+//! | `bid_price`, `bid_size`, `ask_price`, `ask_size` | columns of a quote; sizes are optional; units as for `price` |
+//! | `empty` | meaning of an empty side of a quote: `absent` (the default) or `last` |
+//! | `kind` | column: trade or quote; required if columns of both are mapped |
+//! | `only`, `except` | column and values, as in `type:'4\|5'`: lines to read, or to leave out |
+//! | `delimiter` | `comma` (the default), `semicolon`, `tab`, `pipe`, `space`, or a quoted character |
+//! | `decimal`, `thousands` | marks in numbers: `dot`, `comma`, `space`, `apostrophe`, or a quoted character |
 //! | `round` | decimals to which prices and sizes are rounded, half to even |
-//! | `signed` | `yes` or `no` (the default): whether prices may be 0 or below, as those of spreads and energy are |
-//! | `header` | `yes` or `no`; by default yes where a column is named and no where all are numbered |
+//! | `signed` | `yes` or `no` (the default): `yes` allows prices of 0 and below, as for spreads and energy |
+//! | `header` | `yes` or `no`; the default is yes if a column is named, and no if all are numbered |
 //!
-//! Constants stand in single quotes. A column whose name holds a comma or a colon, or is a number, is given by its number.
+//! Constants are in single quotes. A column whose name contains a comma or a colon, or is a number, is given by its
+//! number.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,51 +48,51 @@ use crate::SourceError;
 use crate::symbol::{check_symbol, join_symbol};
 use crate::time_unit::TimeUnit;
 
-/// A parsed `--map`; see the module's page for what can be written.
+/// A parsed `--map`; the module's page describes its syntax.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CsvMapping {
     pub(super) symbol: SymbolSource,
-    /// Columns by their key, other than the symbol's.
+    /// Columns by key, except the symbol's.
     pub(super) columns: BTreeMap<&'static str, ColumnSource>,
     pub(super) delimiter: u8,
-    /// Whether the first line is a header.
+    /// True if the first line is a header.
     pub(super) header: bool,
-    /// Whether prices may be 0 or below.
+    /// True if prices may be 0 or below.
     pub(super) signed: bool,
     pub(super) numbers: NumberFormat,
     pub(super) zone: Option<Zone>,
     pub(super) side_words: SideWords,
-    /// True if an empty side of a quote is that of the quote before.
+    /// True if an empty side of a quote means the previous quote's side.
     pub(super) empty_is_last: bool,
 }
 
-/// Where the symbol comes from.
+/// Origin of the symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SymbolSource {
     Constant(String),
     Column(ColumnSource),
 }
 
-/// A column as the mapping names it.
+/// A column as named in the mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ColumnSource {
     pub(super) place: ColumnPlace,
     pub(super) unit: Option<ColumnUnit>,
 }
 
-/// What stands behind the colon of a column.
+/// The text behind the colon of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ColumnUnit {
     Time(TimeUnit),
     /// The format of a time or date.
     Format(String),
-    /// Numbers are divided by this power of ten.
+    /// Exponent of the power of ten by which numbers are divided.
     Power(u8),
     /// The values of a filter.
     Values(Vec<String>),
 }
 
-/// Which column.
+/// Place of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ColumnPlace {
     Name(String),
@@ -100,7 +101,7 @@ pub(super) enum ColumnPlace {
     Constant(String),
 }
 
-/// The format of dates without one.
+/// The default format of dates.
 const DATE_FORMAT: &str = "%Y-%m-%d";
 
 impl FromStr for CsvMapping {
@@ -111,22 +112,23 @@ impl FromStr for CsvMapping {
     }
 }
 
-/// What is known of a file when its columns are looked up.
+/// Facts about a file, for looking up its columns.
 pub(super) struct FileHead<'a> {
     pub(super) path: &'a Path,
-    /// Names of its columns; none where it has no header.
+    /// Names of its columns; empty without a header.
     pub(super) header: &'a [String],
     pub(super) venue: Option<&'a str>,
 }
 
 impl CsvMapping {
-    /// The mapping, with prices and sizes rounded to so many decimals unless it says so itself.
+    /// Sets the number of decimals for rounding prices and sizes, unless the mapping has one.
     pub fn rounded(mut self, round: Option<u8>) -> CsvMapping {
         self.numbers.round = self.numbers.round.or(round);
         self
     }
 
-    /// The mapping as one text, whatever the order in which it was given: two mappings that read alike have one.
+    /// Returns the mapping as one text, independent of the order of its entries: equivalent mappings have the same
+    /// text.
     pub fn canonical(&self) -> String {
         let Self { symbol, columns, delimiter, header, signed, numbers, zone, side_words, empty_is_last } =
             self;
@@ -140,7 +142,7 @@ impl CsvMapping {
         let (delimiter, header, signed) = (char::from(*delimiter), yes(*header), yes(*signed));
         let mut text =
             format!("symbol={symbol}{columns},delimiter={delimiter:?},header={header},signed={signed}");
-        // What is the default is not named.
+        // Default values are left out.
         let NumberFormat { decimal, thousands, round } = numbers;
         if *decimal != b'.' {
             text += &format!(",decimal={:?}", char::from(*decimal));
@@ -163,14 +165,14 @@ impl CsvMapping {
         text
     }
 
-    /// The plan for a file.
+    /// Returns the plan for a file.
     ///
     /// # Errors
-    /// Names the first column that the header lacks, or says that the venue is missing.
+    /// Names the first column that the header lacks, or reports that the venue is missing.
     pub(super) fn plan(&self, file: &FileHead) -> Result<RowPlan, SourceError> {
         let find = |key| self.columns.get(key).map(|source| source.find(file)).transpose();
         let number = |key| self.columns.get(key).map(|source| source.number(file)).transpose();
-        // What must be there was checked when the mapping was parsed.
+        // Required keys were checked when the mapping was parsed.
         const CHECKED: &str = "the mapping was checked to have it when it was parsed";
         let trades = match (number("price")?, number("size")?) {
             (Some(price), Some(size)) => {
@@ -221,7 +223,7 @@ impl CsvMapping {
         })
     }
 
-    /// The rule of a time; `is_of_date` where the date may stand elsewhere.
+    /// Returns the rule of a time; `is_of_date` if `date` may give the day.
     fn time(
         &self,
         source: &ColumnSource,

@@ -1,4 +1,4 @@
-//! The text of a `--map`, and every mistake in it.
+//! Parser of a `--map`, which reports every mistake in it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::SourceError;
 use crate::time_unit::TimeUnit;
 use jiff::civil::Date;
 
-/// Keys whose value is a column.
+/// Keys with a column as value.
 const COLUMN_KEYS: [&str; 16] = [
     "symbol",
     "time",
@@ -30,17 +30,17 @@ const COLUMN_KEYS: [&str; 16] = [
     "only",
     "except",
 ];
-/// Keys whose value is no column.
+/// Keys with another value than a column.
 const SETTING_KEYS: [&str; 10] =
     ["delimiter", "header", "signed", "decimal", "thousands", "round", "zone", "buy", "sell", "empty"];
-/// Columns that may be a constant.
+/// Keys whose column may be a constant.
 const CONSTANT_KEYS: [&str; 6] = ["symbol", "date", "size", "bid_size", "ask_size", "side"];
 const TRADE_KEYS: [&str; 2] = ["price", "size"];
 const QUOTE_KEYS: [&str; 4] = ["bid_price", "bid_size", "ask_price", "ask_size"];
-/// Columns of a quote that must be there.
+/// Columns that a quote requires.
 const QUOTE_KEYS_NEEDED: [&str; 2] = ["bid_price", "ask_price"];
 
-/// Entries between commas outside single quotes.
+/// Splits at commas outside single quotes.
 fn split_entries(text: &str) -> Vec<&str> {
     let mut quoted = false;
     text.split(|character| {
@@ -50,7 +50,7 @@ fn split_entries(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// Gathers entries and every mistake in them.
+/// Collects entries and all mistakes in them.
 #[derive(Default)]
 pub(super) struct MappingReader {
     symbol: Option<SymbolSource>,
@@ -89,7 +89,7 @@ impl MappingReader {
         }
     }
 
-    /// Whether the key was seen before.
+    /// Reads a column's entry; returns true if the key occurred before.
     fn read_column(&mut self, key: &str, value: &str) -> bool {
         let Some(key) = COLUMN_KEYS.into_iter().find(|known| *known == key) else {
             let allowed = [&COLUMN_KEYS[..], &SETTING_KEYS].concat().join(", ");
@@ -148,7 +148,7 @@ impl MappingReader {
         Some(ColumnSource { place, unit })
     }
 
-    /// Notes which of the keys are missing.
+    /// Notes the missing ones of these keys.
     fn require(&mut self, keys: &[&str], why: &str) {
         let missing: Vec<&str> =
             keys.iter().filter(|key| !self.columns.contains_key(*key)).copied().collect();
@@ -169,7 +169,7 @@ impl MappingReader {
         if let Some(Setting::Words(words)) = self.settings.get(key) { words.clone() } else { Vec::new() }
     }
 
-    /// Notes what a mapping of these columns lacks or has too much.
+    /// Notes missing and superfluous columns of a mapping.
     fn check_columns(&mut self) {
         let has = |key: &&str| self.columns.contains_key(*key);
         let (trades, quotes) = (TRADE_KEYS.iter().any(has), QUOTE_KEYS.iter().any(has));
@@ -207,7 +207,7 @@ impl MappingReader {
         }
     }
 
-    /// Notes formats of times that give no time, and civil times without a zone.
+    /// Notes formats that give no time, and civil times without a zone.
     fn check_times(&mut self) {
         let has_zone = self.settings.contains_key("zone");
         let has_date = self.columns.contains_key("date");
@@ -287,7 +287,7 @@ impl MappingReader {
 mod tests {
     use super::*;
 
-    /// Every mistake must be told, and nothing else.
+    /// Checks that exactly these mistakes are reported.
     fn check_refused(text: &str, expected: &[&str]) {
         match text.parse::<CsvMapping>() {
             Err(SourceError::BadMapping { problems }) => {

@@ -1,12 +1,12 @@
-//! CSV files: Binance's public dumps, known by their names, and any other through a mapping of columns.
+//! CSV files: Binance's public dumps, recognised by their names, and any other through a mapping of columns.
 //!
-//! A record is one line; fields may be quoted, lines may end in `\r\n`, files may be packed (gzip, Zstandard, zip) and be in UTF-16.
-//! Several files are merged by receive time where one is mapped, else by event time, so that the days of several symbols, or the trades
-//! and quotes of one venue, go side by side.
+//! A record is one line. Fields may be quoted, lines may end in `\r\n`, and files may be compressed (gzip, Zstandard,
+//! zip) and in UTF-16. Several files are merged by receive time if one is mapped, else by event time. So the days of
+//! several symbols, or the trades and quotes of one venue, are interleaved.
 //!
-//! A line that does not parse stops the source with file, line and column, or is written aside byte for byte and
-//! counted, as [`BadLines`] says. A look at the files before they are fed ([`CsvSource::open_to_survey`]) finds rows that are not in the
-//! order of their times, and numbers that no tick can hold.
+//! A line that does not parse stops the source with file, line and column. With [`BadLines::Aside`] it is instead
+//! copied byte for byte to a separate file and counted. A survey before feeding ([`CsvSource::open_to_survey`]) finds
+//! rows that are not in the order of their times, and numbers beyond the range of a tick.
 
 mod bad_lines;
 mod binance_dump;
@@ -39,27 +39,27 @@ pub use self::mapping::CsvMapping;
 pub use self::row_order::{OrderLimits, length_text};
 pub use self::survey::{AsideSummary, FeedOrder, FileOrder};
 
-/// How CSV files are read.
+/// Options for reading CSV files.
 #[derive(Clone, Debug, Default)]
 pub struct CsvConfig {
-    /// Venue put before tickers that name none. Binance dumps without one are of venue `BINANCE`.
+    /// Venue of tickers that name none. For Binance dumps the default is `BINANCE`.
     pub venue: Option<String>,
-    /// What the columns mean: one mapping for all files, or one for each; without any, files must be named like Binance dumps.
+    /// Mappings of columns: one for all files, or one for each. Without any, files must be named like Binance dumps.
     pub mappings: Vec<CsvMapping>,
-    /// What happens to lines that do not parse.
+    /// Treatment of lines that do not parse.
     pub bad_lines: BadLines,
-    /// Decimals to which prices and sizes of dumps are rounded, half to even; mappings have their own.
+    /// Decimals to which prices and sizes of dumps are rounded, half to even; mappings have their own setting.
     pub round: Option<u8>,
-    /// The time by the caller's clock: rows ahead of it are bad.
+    /// Time of the caller's clock: rows ahead of it are bad.
     pub now_ns: Option<i64>,
-    /// What of the order of rows is let pass.
+    /// Allowed disorder of rows.
     pub limits: OrderLimits,
-    /// What becomes of rows that are not in order.
+    /// Treatment of rows that are not in order.
     pub order: FeedOrder,
 }
 
 impl CsvConfig {
-    /// The mapping of a file, by its place among all.
+    /// Returns the mapping of a file, by its index among all; `None` if there is none.
     pub fn mapping(&self, file: usize) -> Option<&CsvMapping> {
         self.mappings.get(file).or_else(|| self.mappings.first())
     }
@@ -75,12 +75,13 @@ impl CsvSource {
     /// Opens the files and reads their headers.
     ///
     /// # Errors
-    /// If there is none, one cannot be opened, is not named like a dump and has no mapping, or lacks a mapped column.
+    /// Fails if no file is given. Fails if a file cannot be opened, has neither a mapping nor the name of a dump, or
+    /// lacks a mapped column.
     pub fn open(paths: &[PathBuf], config: &CsvConfig) -> Result<CsvSource, SourceError> {
         Self::open_each(paths, config, |file, _| file)
     }
 
-    /// Opens the files to be looked at: nothing is written aside.
+    /// Opens the files for a survey, which writes no bad lines.
     ///
     /// # Errors
     /// As [`CsvSource::open`].
@@ -88,7 +89,7 @@ impl CsvSource {
         Self::open_each(paths, config, |file, _| file.for_survey())
     }
 
-    /// Opens the files, and sorts those that are to be sorted when the first tick is taken.
+    /// Opens the files with their orders; files to be sorted are sorted when the first tick is taken.
     ///
     /// # Errors
     /// As [`CsvSource::open`].
@@ -100,7 +101,7 @@ impl CsvSource {
         Self::open_each(paths, config, |file, number| in_order(file, number, orders))
     }
 
-    /// Likewise, to be looked at.
+    /// Does the same for a survey.
     ///
     /// # Errors
     /// As [`CsvSource::open`].
@@ -139,30 +140,30 @@ impl CsvSource {
         Ok(CsvSource { merge, order: config.order })
     }
 
-    /// How the rows of each file are given, as far as they were read.
+    /// Returns the order of each file's rows, as far as they were read.
     ///
     /// # Errors
-    /// If rows are not in order, or hold numbers that no tick can hold.
+    /// Fails if rows are not in order, or have numbers beyond the range of a tick.
     pub fn file_orders(&self) -> Result<Vec<FileOrder>, SourceError> {
         self.merge.inputs().iter().map(|file| file.survey().check(self.order)).collect()
     }
 
-    /// What is worth to be known of the files, as far as they were read.
+    /// Returns remarks for the user about the files, as far as they were read.
     pub fn remarks(&self) -> Vec<String> {
         self.merge.inputs().iter().flat_map(|file| file.survey().remarks(self.order)).collect()
     }
 
-    /// True if trade ids were no integers and are kept as hashes.
+    /// Returns true if some trade ids were no integers and are kept as hashes.
     pub fn has_hashed_ids(&self) -> bool {
         self.merge.inputs().iter().any(|file| file.survey().has_hashed_ids)
     }
 
-    /// Symbols with prices of another scale than nine decimals, as far as they were read.
+    /// Returns the symbols with prices of another scale than nine decimals, as far as they were read.
     pub fn scaled_symbols(&self) -> &BTreeSet<String> {
         self.merge.scaled_symbols()
     }
 
-    /// Where bad lines were written, for each file that has some.
+    /// Returns the places of bad lines, for each file that has some.
     pub fn asides(&self) -> Vec<AsideSummary> {
         let summary = |file: &CsvFile| {
             let aside = file.aside()?;
@@ -173,7 +174,7 @@ impl CsvSource {
     }
 }
 
-/// Sorts a file if it is to be sorted.
+/// Marks a file for sorting if its order requires that.
 fn in_order(file: CsvFile, number: usize, orders: &[FileOrder]) -> CsvFile {
     let is_alone = orders.iter().filter(|order| order.is_sorted).count() == 1;
     match orders.get(number) {

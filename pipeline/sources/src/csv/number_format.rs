@@ -1,20 +1,21 @@
-//! How a file writes numbers: marks, exponents, units, and rounding where it is asked for. All of it is exact decimal arithmetic.
+//! Notation of numbers in a file: marks, exponents, units, and optional rounding. All of it is exact decimal
+//! arithmetic.
 
 use std::borrow::Cow;
 
 use crate::DecimalError;
 
-/// Greatest exponent, and greatest number of places by which a point moves.
+/// Largest exponent, and largest number of places by which a point moves.
 const PLACES_MAX: i64 = 64;
 
-/// How the numbers of a file are written, and to how many decimals they are rounded.
+/// Notation of a file's numbers, and the decimals to which they are rounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NumberFormat {
-    /// The mark before the decimals.
+    /// The decimal mark.
     pub(super) decimal: u8,
     /// The mark between groups of three digits.
     pub(super) thousands: Option<char>,
-    /// Decimals that are kept; the others are rounded half to even.
+    /// Number of decimals to keep; further ones are rounded half to even.
     pub(super) round: Option<u8>,
 }
 
@@ -25,10 +26,11 @@ impl Default for NumberFormat {
 }
 
 impl NumberFormat {
-    /// The number as digits with at most one point, divided by 10^`unit` and rounded half to even to `round` decimals.
+    /// Returns the number as digits with at most one point, divided by 10^`unit` and rounded half to even to `round`
+    /// decimals.
     ///
     /// # Errors
-    /// If it is no number, has too many digits, or rounds to 0 without being 0.
+    /// Fails if the text is no number, has too many digits, or rounds to 0 without being 0.
     pub(super) fn plain<'a>(
         &self,
         text: &'a [u8],
@@ -48,7 +50,7 @@ impl NumberFormat {
         number.text().map(Cow::Owned)
     }
 
-    /// True if nothing is to be done. What is no number at all is told of later.
+    /// Returns true if the text needs no conversion. Text that is no number is rejected later.
     fn is_plain(&self, text: &[u8], unit: i64, round: Option<u8>) -> bool {
         let is_simple = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
         let decimals = text.iter().rev().position(|byte| *byte == b'.').unwrap_or(0);
@@ -59,11 +61,11 @@ impl NumberFormat {
             && text.iter().all(is_simple)
     }
 
-    /// The text without marks between thousands, which are checked to stand between groups of three digits.
+    /// Returns the text without thousands marks, after checking that they separate groups of three digits.
     fn without_thousands<'a>(&self, text: &'a [u8]) -> Result<Cow<'a, [u8]>, DecimalError> {
         let Some(mark) = self.thousands else { return Ok(Cow::Borrowed(text)) };
         let text = std::str::from_utf8(text).map_err(|_| DecimalError::NotDecimal)?;
-        // Programs write blanks of several kinds between thousands.
+        // Programs write several kinds of blanks between thousands.
         let is_mark =
             |found: char| found == mark || mark == ' ' && matches!(found, '\u{a0}' | '\u{202f}' | '\u{2009}');
         let whole_end = text.find(char::from(self.decimal)).unwrap_or(text.len());
@@ -87,12 +89,12 @@ impl NumberFormat {
     }
 }
 
-/// Digits, of which the last `decimals` stand behind the point; below 0, as many zeros follow.
+/// A number's digits, of which the last `decimals` are behind the point; if negative, as many zeros follow.
 struct Number {
     is_negative: bool,
     digits: Vec<u8>,
     decimals: i64,
-    /// True if zeros at the end say nothing of how prices are written.
+    /// True if trailing zeros come from a computation and tell nothing about the notation of prices.
     is_computed: bool,
 }
 
@@ -134,7 +136,7 @@ impl Number {
             return Ok(());
         }
         self.is_computed = true;
-        // Leading zeros make room for all digits that are cut, and for one that is carried.
+        // Leading zeros make room for all cut digits and a carry.
         let cut = usize::try_from(cut).map_err(|_| DecimalError::DoesNotFit)?;
         if cut > self.digits.len() {
             return Err(DecimalError::RoundsToZero);
@@ -158,7 +160,7 @@ impl Number {
         if self.is_zero() { Err(DecimalError::RoundsToZero) } else { Ok(()) }
     }
 
-    /// The digits with their point.
+    /// Returns the digits with their point.
     fn text(mut self) -> Result<Vec<u8>, DecimalError> {
         if self.is_zero() {
             return Ok(b"0".to_vec());
@@ -197,7 +199,7 @@ impl Number {
     }
 }
 
-/// The number behind an `e`.
+/// Parses the number behind an `e`.
 fn exponent(text: &[u8]) -> Result<i64, DecimalError> {
     let (sign, digits) = match text {
         [b'-', digits @ ..] => (-1, digits),
@@ -270,7 +272,7 @@ mod tests {
         assert_eq!(read("-1.234.567,5").as_deref(), Ok("-1234567.5"));
         assert_eq!(read("12").as_deref(), Ok("12"));
         assert_eq!(read("1234,56").as_deref(), Ok("1234.56"));
-        // What has a point for its decimals is not taken for thousands.
+        // A decimal point is not mistaken for a thousands mark.
         for text in ["1234.56", "1.23", "1.2345", "1234.567,0", ".123", "1.234.56", "1,2.345"] {
             assert!(read(text).is_err(), "{text}");
         }

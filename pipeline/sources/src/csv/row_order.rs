@@ -1,35 +1,36 @@
-//! Whether the rows of a file stand in the order of their times, as `run` will see it.
+//! Checks whether a file's rows are in the order of their times, by the rules of `run`.
 //!
-//! A tick is late when it lies more than the allowed lateness behind the greatest time before it, and a dead letter when it lies
-//! more than `stages.future_max_ms` ahead. Each venue is looked at by itself, because one may be behind the others as a whole.
+//! A tick is late if it lies more than the allowed lateness behind the greatest time before it. It is a dead letter if
+//! it lies more than `stages.future_max_ms` ahead. Each venue is checked separately, because one may be behind the
+//! others as a whole.
 
 use std::collections::BTreeMap;
 
 use crate::gaps::JUMP_ROWS;
 use crate::venues::Venues;
 
-/// What of a file's order is let pass.
+/// Allowed disorder of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderLimits {
-    /// How far a tick may lie behind one before it.
+    /// Largest time by which a tick may lie behind an earlier one, in nanoseconds.
     pub lateness_ns: i64,
-    /// The same of venues that have another.
+    /// The same for venues with a lateness of their own.
     pub lateness_by_venue_ns: BTreeMap<String, i64>,
-    /// How far a tick may lie ahead of those before it.
+    /// Largest time by which a tick may lie ahead of earlier ones, in nanoseconds.
     pub ahead_ns_max: i64,
 }
 
 impl Default for OrderLimits {
-    /// Lets everything pass.
+    /// Allows everything.
     fn default() -> OrderLimits {
         OrderLimits { lateness_ns: i64::MAX, lateness_by_venue_ns: BTreeMap::new(), ahead_ns_max: i64::MAX }
     }
 }
 
-/// A file runs backwards where so many times more rows go back than forth.
+/// A file counts as backwards if this many times more rows go back than forward.
 const BACKWARDS_RATIO: u64 = 9;
 
-/// Rows that lie too far from those before them.
+/// Rows too far from those before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Apart {
     pub(super) rows: u64,
@@ -70,9 +71,9 @@ pub(super) struct RowOrder {
     previous_ns: i64,
     rows_back: u64,
     rows_forth: u64,
-    /// Rows behind others of their venue.
+    /// Rows too far behind others of their venue.
     pub(super) late: Apart,
-    /// Rows behind others of another venue alone.
+    /// Rows too far behind others of another venue only.
     pub(super) behind_others: Apart,
     ahead: Apart,
 }
@@ -82,7 +83,7 @@ struct Venue {
     lateness_ns: i64,
     /// Greatest time that was not far ahead.
     greatest_ns: i64,
-    /// Rows far ahead since one that was not.
+    /// Rows far ahead since the last one that was not.
     ahead: Apart,
 }
 
@@ -102,12 +103,12 @@ impl RowOrder {
         }
     }
 
-    /// The file begins anew.
+    /// Returns the initial state, because the file begins anew.
     pub(super) fn again(&self) -> RowOrder {
         RowOrder::new(self.limits.clone())
     }
 
-    /// Looks at the next row.
+    /// Adds the next row.
     pub(super) fn add(&mut self, line: u64, symbol: &str, time_ns: i64) {
         self.rows += 1;
         self.rows_back += u64::from(time_ns < self.previous_ns);
@@ -127,7 +128,7 @@ impl RowOrder {
             if venue.ahead.rows < JUMP_ROWS as u64 {
                 return;
             }
-            // Time goes on there: none of them is wrong.
+            // Time continues there, so none of them is wrong.
             venue.ahead = Apart::default();
         }
         self.ahead.add_all(std::mem::take(&mut venue.ahead));
@@ -144,7 +145,7 @@ impl RowOrder {
         self.greatest_ns = self.greatest_ns.max(time_ns);
     }
 
-    /// Rows far ahead of those before and after them.
+    /// Returns the rows far ahead of those before and after them.
     pub(super) fn ahead(&self) -> Apart {
         self.venues.iter().fold(self.ahead, |mut all, venue| {
             all.add_all(venue.ahead);
@@ -152,17 +153,17 @@ impl RowOrder {
         })
     }
 
-    /// True if the newest row comes first.
+    /// Returns true if the newest row comes first.
     pub(super) fn is_backwards(&self) -> bool {
         self.rows_back > 0 && self.rows_back >= self.rows_forth.saturating_mul(BACKWARDS_RATIO)
     }
 
-    /// True if no row lies behind the one before it.
+    /// Returns true if no row lies behind the one before it.
     pub(super) fn is_sorted(&self) -> bool {
         self.rows_back == 0
     }
 
-    /// True if `run` would not take all rows in this order.
+    /// Returns true if `run` would not take all rows in this order.
     pub(super) fn is_refused(&self) -> bool {
         self.late.rows > 0 || self.ahead().rows >= JUMP_ROWS as u64
     }
@@ -257,7 +258,7 @@ mod tests {
         let interleaved: Vec<_> = (0..10).flat_map(|s| [("V:A", s * S), ("V:A", s * S + 20 * DAY)]).collect();
         assert_eq!(order(&interleaved).ahead().rows, 10);
         assert!(order(&interleaved).is_refused());
-        // A market that goes on after weeks jumps.
+        // A market that continues after weeks is a jump, not an error.
         let jump: Vec<_> = (0..20).map(|s| ("V:A", s * S + if s < 10 { 0 } else { 20 * DAY })).collect();
         assert_eq!(order(&jump).ahead().rows, 0);
         assert!(!order(&jump).is_refused());

@@ -1,4 +1,4 @@
-//! What the columns of one file mean: a line's fields to a tick.
+//! The meaning of one file's columns: converts a line's fields to a tick.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,14 +14,14 @@ use crate::symbol::{check_symbol, join_symbol};
 use crate::time_unit::parse_integer;
 use crate::{FieldProblem, Scaled, parse_prices, parse_sizes};
 
-/// Most symbols of a file whose empty sides are those of the quote before.
+/// Largest number of symbols per file with `empty=last`, whose last books are kept.
 const LAST_BOOKS_MAX: usize = 1 << 20;
-/// Most decimals of a size.
+/// Largest number of decimals of a size.
 const SIZE_DECIMALS_MAX: u8 = Scales::E9.size;
-/// A whole number of this many digits is far above any price, and usual for prices in units of 1e-9.
+/// A whole number of this many digits is far above any price, but usual for prices in units of 1e-9.
 const FIXED_POINT_DIGITS_MIN: usize = 10;
 
-/// How a line becomes a tick.
+/// The conversion of a line to a tick.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RowPlan {
     pub(super) filters: Vec<Filter>,
@@ -38,16 +38,16 @@ pub(super) struct RowPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RowContent {
     Tick(Tick),
-    /// A trade of price or size 0, which is none.
+    /// A trade of price or size 0, which counts as no trade.
     ZeroTrade,
-    /// A line that the mapping leaves out.
+    /// A line that the mapping excludes.
     LeftOut,
 }
 
-/// What a file is remembered for while its lines are read.
+/// State kept while a file's lines are read.
 #[derive(Debug, Default)]
 pub(super) struct RowMemory {
-    /// The last book of each symbol, where empty fields stand for it.
+    /// The last book of each symbol, used for empty fields with `empty=last`.
     last_books: HashMap<String, LastBook>,
     /// True if a trade id was no integer.
     pub(super) has_hashed_ids: bool,
@@ -63,30 +63,30 @@ impl Default for LastBook {
     }
 }
 
-/// Which lines are read.
+/// A selection of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Filter {
     pub(super) column: Column,
     pub(super) values: Vec<String>,
-    /// Whether lines of these values are read, or all others.
+    /// True if lines with these values are read; false if all others are.
     pub(super) keeps: bool,
 }
 
-/// Where the symbol comes from.
+/// Origin of the symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SymbolRule {
-    /// The same for all lines, complete with its venue.
+    /// The same symbol for all lines, including its venue.
     Constant(String),
-    /// A column; a value without a venue gets this one.
+    /// A column; this venue is added to values without one.
     Column { column: Column, venue: Option<String> },
 }
 
-/// Whether a line is a trade or a quote.
+/// Rule that tells trades from quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KindRule {
     Trades(TradeColumns),
     Quotes(QuoteColumns),
-    /// A column says so.
+    /// A column tells the kind.
     Column(Box<MixedColumns>),
 }
 
@@ -102,14 +102,14 @@ pub(super) struct MixedColumns {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TradeColumns {
     pub(super) trade_id: Option<Column>,
-    /// True if an id may be any text, of which a hash is kept.
+    /// True if an id may be any text, whose hash is kept.
     pub(super) hashes_ids: bool,
     pub(super) price: NumberColumn,
     pub(super) size: NumberColumn,
     pub(super) side: SideRule,
 }
 
-/// Where the aggressor comes from.
+/// Origin of the aggressor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SideRule {
     Unknown,
@@ -118,24 +118,24 @@ pub(super) enum SideRule {
         column: Column,
         words: SideWords,
     },
-    /// True where the buyer waited, so that the seller was the aggressor.
+    /// True if the buyer was the maker, so that the seller was the aggressor.
     BuyerIsMaker(Column),
 }
 
-/// The columns of a quote; an empty price is an absent side of the book, or the one before.
+/// The columns of a quote. An empty price means an absent side of the book, or with `empty_is_last` the previous one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QuoteColumns {
-    /// Price and size of the bid, price and size of the ask. A side whose size is in no column has size 1.
+    /// Price and size of the bid, price and size of the ask. A side without a size column has size 1.
     pub(super) bid_price: NumberColumn,
     pub(super) bid_size: Option<NumberColumn>,
     pub(super) ask_price: NumberColumn,
     pub(super) ask_size: Option<NumberColumn>,
-    /// True if an empty side is that of the quote before.
+    /// True if an empty side means the previous quote's side.
     pub(super) empty_is_last: bool,
 }
 
 impl LastBook {
-    /// Price and size of bid and ask.
+    /// Returns price and size of bid and ask.
     fn sides(&self) -> [SideTexts<'_>; 2] {
         let [bid_price, bid_size, ask_price, ask_size] = &self.0;
         [(bid_price, bid_size), (ask_price, ask_size)]
@@ -143,7 +143,7 @@ impl LastBook {
 }
 
 impl RowPlan {
-    /// The tick of a line.
+    /// Reads the tick of a line.
     pub(super) fn read(
         &self,
         fields: &FieldSplitter,
@@ -192,7 +192,7 @@ impl RowPlan {
         Ok(RowContent::Tick(tick))
     }
 
-    /// `false` for a trade of price or size 0.
+    /// Fills in a trade; returns `false` for price or size 0.
     fn fill_trade(
         &self,
         columns: &TradeColumns,
@@ -238,7 +238,7 @@ impl RowPlan {
     ) -> Result<(), FieldProblem> {
         tick.kind = TickKind::Quote;
         let QuoteColumns { bid_price, bid_size, ask_price, ask_size, empty_is_last } = columns;
-        // Where prices may be 0, only a size tells that a side is there.
+        // A price of 0 may be valid with `signed`, so a size tells whether the side is present.
         let size_untold: &[u8] =
             if self.signed || bid_size.is_some() != ask_size.is_some() { b"1" } else { b"0" };
         let bid = side_texts(bid_price, bid_size.as_ref(), size_untold, fields)?;
@@ -262,7 +262,7 @@ impl RowPlan {
                     .problem("nothing", "a size, because the other side has one, or no price"));
             }
         }
-        // A side of price 0 is absent where prices are above 0, whatever its size.
+        // If prices must be above 0, a side of price 0 is absent, whatever its size.
         if tick.bid_price_e9 == 0 && !self.signed {
             tick.bid_size_e9 = 0;
         }
@@ -315,10 +315,10 @@ impl RowPlan {
         parse_sizes(plain.each_ref().map(AsRef::as_ref)).map_err(|(number, error)| problem(number, error))
     }
 
-    /// True if a time of the tick lies before what files have ticks of.
+    /// Returns true if a time of the tick lies before the earliest plausible one.
     ///
     /// # Errors
-    /// If one is ahead of the clock, or is plausible in another unit only.
+    /// Fails if a time is ahead of the clock, or is plausible only in another unit.
     pub(super) fn check_times(
         &self,
         tick: &Tick,
@@ -340,7 +340,7 @@ impl RowPlan {
         Ok(is_early)
     }
 
-    /// A price of a line that looks like a number of units of 1e-9, with its column.
+    /// Returns a price of a line that looks like a number of units of 1e-9, with its column; `None` if there is none.
     pub(super) fn fixed_point_price<'a>(&'a self, fields: &'a FieldSplitter) -> Option<(&'a [u8], &'a str)> {
         let prices = match &self.kind {
             KindRule::Trades(trades) => [Some(&trades.price), None],
@@ -358,7 +358,8 @@ impl RowPlan {
 /// Price and size of a side of the book.
 type SideTexts<'a> = (&'a [u8], &'a [u8]);
 
-/// Price and size of a side of the book; none where its price is empty. `size_untold` stands for the size where it has no column.
+/// Returns price and size of a side of the book; empty texts if the price is empty. `size_untold` is the size if it has
+/// no column.
 fn side_texts<'a>(
     price: &'a NumberColumn,
     size: Option<&'a NumberColumn>,
@@ -377,13 +378,13 @@ fn or_zero(text: &[u8]) -> &[u8] {
     if text.is_empty() { b"0" } else { text }
 }
 
-/// A trade id that is no integer as one: the lower 63 bits of XXH3-64.
+/// Hashes a trade id that is no integer: the lower 63 bits of XXH3-64.
 fn hashed_id(text: &[u8]) -> i64 {
     if text.is_empty() { 0 } else { (xxh3_64(text) & i64::MAX.unsigned_abs()) as i64 }
 }
 
 impl RowMemory {
-    /// The file begins anew.
+    /// Forgets all books, because the file begins anew.
     pub(super) fn forget_books(&mut self) {
         self.last_books.clear();
     }

@@ -1,5 +1,4 @@
-//! The rows of a file in the order of their times, with bounded memory: sorted runs of rows are put aside in a temporary file and
-//! merged.
+//! Sorts the rows of a file by their times with bounded memory: sorted runs go to a temporary file and are merged.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,21 +7,21 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes of rows that are sorted in memory.
+/// Bytes of rows sorted in memory at once.
 const RUN_BYTES_MAX: usize = 64 << 20;
-/// What a row takes besides its bytes.
+/// Memory for a row besides its bytes.
 const ROW_BYTES: usize = size_of::<RowPlace>();
-/// Most runs of a file, each with a buffer while they are merged: together some 64 GiB of rows.
+/// Largest number of runs of a file, each with a buffer while merging: together about 64 GiB of rows.
 const RUNS_MAX: usize = 1_024;
-/// Bytes of each run that are read at once.
+/// Bytes read at once from each run.
 const READ_BYTES: usize = 16 * 1024;
-/// Key, line and length of a row that is put aside.
+/// Size of key, line and length of a row in the temporary file, in bytes.
 const HEAD_BYTES: usize = 28;
 
-/// A time, and the line with which rows of one time are put in order.
+/// A time and a tie-breaker made from the line.
 type RowKey = (i64, u64);
 
-/// Where a row of the run in memory lies.
+/// Place of a row in the run in memory.
 #[derive(Clone, Copy, Debug)]
 struct RowPlace {
     key: RowKey,
@@ -31,19 +30,19 @@ struct RowPlace {
     length: usize,
 }
 
-/// Takes rows in any order.
+/// Collects rows in any order.
 pub(super) struct RowSorter {
     is_newest_first: bool,
     run_bytes_max: usize,
     bytes: Vec<u8>,
     places: Vec<RowPlace>,
     aside: Option<BufWriter<File>>,
-    /// Where each run that was put aside ends.
+    /// End of each run in the temporary file.
     ends: Vec<u64>,
 }
 
 impl RowSorter {
-    /// Rows of one time stay in the order of the file, or come in the opposite one where the newest row comes first.
+    /// Keeps the file's order among rows of one time, or reverses it if the file's newest row comes first.
     pub(super) fn new(is_newest_first: bool) -> RowSorter {
         RowSorter {
             is_newest_first,
@@ -55,7 +54,7 @@ impl RowSorter {
         }
     }
 
-    /// Takes a row.
+    /// Adds a row.
     pub(super) fn push(&mut self, time_ns: i64, line: u64, row: &[u8]) -> io::Result<()> {
         if self.bytes.len() + row.len() + self.places.len() * ROW_BYTES > self.run_bytes_max {
             self.put_aside()?;
@@ -67,7 +66,8 @@ impl RowSorter {
         Ok(())
     }
 
-    /// All rows in order. What is in memory may stay there, or is put aside as well.
+    /// Returns all rows in order. With `may_stay` the last rows stay in memory, else they go to the temporary file as
+    /// well.
     pub(super) fn finish(mut self, may_stay: bool) -> io::Result<SortedRows> {
         if !may_stay {
             self.put_aside()?;
@@ -98,7 +98,7 @@ impl RowSorter {
         Ok(rows)
     }
 
-    /// Writes the rows in memory to the end of the temporary file.
+    /// Appends the rows in memory to the temporary file as a run.
     fn put_aside(&mut self) -> io::Result<()> {
         if self.ends.len() >= RUNS_MAX {
             let found = "it has more rows than are sorted at once; feed its parts";
@@ -114,7 +114,7 @@ impl RowSorter {
             file.write_all(&time_ns.to_le_bytes())?;
             file.write_all(&of_time.to_le_bytes())?;
             file.write_all(&line.to_le_bytes())?;
-            // A line has at most some megabytes.
+            // Lines are limited to some megabytes.
             file.write_all(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes())?;
             file.write_all(&self.bytes[start..start + length])?;
             end += (HEAD_BYTES + length) as u64;
@@ -125,7 +125,7 @@ impl RowSorter {
     }
 }
 
-/// A part of a file that several read at their own places.
+/// A part of a file shared by several readers, each at its own position.
 struct FilePart {
     file: Arc<File>,
     at: u64,
@@ -141,7 +141,7 @@ impl Read for FilePart {
     }
 }
 
-/// A row with the number of its line.
+/// A row with its line number.
 #[derive(Debug, Default)]
 struct SortedRow {
     line: u64,
@@ -164,7 +164,7 @@ pub(super) struct SortedRows {
 }
 
 impl SortedRows {
-    /// Goes to the next row; `false` at the end.
+    /// Moves to the next row; returns `false` at the end.
     pub(super) fn advance(&mut self) -> io::Result<bool> {
         let Some(Reverse((_, run))) = self.order.pop() else { return Ok(false) };
         std::mem::swap(&mut self.row, &mut self.heads[run]);
@@ -172,12 +172,12 @@ impl SortedRows {
         Ok(true)
     }
 
-    /// The row, byte for byte.
+    /// Returns the row, byte for byte.
     pub(super) fn row(&self) -> &[u8] {
         &self.row.bytes
     }
 
-    /// The number of its line in the file.
+    /// Returns the row's line number in the file.
     pub(super) fn line(&self) -> u64 {
         self.row.line
     }

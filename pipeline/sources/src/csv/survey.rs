@@ -1,23 +1,23 @@
-//! What a look at files before they are fed has found: what is refused, and what is told of.
+//! Findings of a survey of files before they are fed: reasons to reject them, and remarks.
 
 use std::path::{Path, PathBuf};
 
 use super::row_order::{Apart, RowOrder, length_text};
 use crate::SourceError;
 
-/// What becomes of rows that are not in the order of their times.
+/// Treatment of rows that are not in the order of their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FeedOrder {
-    /// The file is refused where `run` would not take them.
+    /// The file is rejected if `run` would not take them.
     #[default]
     Checked,
     /// They are sorted.
     Sorted,
-    /// They are fed as they stand.
+    /// They are fed in the file's order.
     Kept,
 }
 
-/// Lines of one kind: how many, and the first of them.
+/// Lines of one kind: their number, and the first of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Noted {
     pub(super) count: u64,
@@ -44,20 +44,20 @@ pub(super) struct FileSurvey<'a> {
     pub(super) has_hashed_ids: bool,
 }
 
-/// How the rows of a file are given.
+/// The order in which a file's rows are fed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOrder {
-    /// True if its rows are sorted, because they go back somewhere.
+    /// True if its rows are sorted, because some lie behind earlier ones.
     pub is_sorted: bool,
     /// True if its newest row is the first one.
     pub is_newest_first: bool,
 }
 
 impl FileSurvey<'_> {
-    /// How the rows are given.
+    /// Returns the order of the rows.
     ///
     /// # Errors
-    /// If they are not in order, or hold numbers that no tick can hold.
+    /// Fails if they are not in order, or have numbers beyond the range of a tick.
     pub(super) fn check(&self, order: FeedOrder) -> Result<FileOrder, SourceError> {
         if self.unfit.count > 0 {
             let Noted { count, line, text } = self.unfit.clone();
@@ -97,7 +97,7 @@ impl FileSurvey<'_> {
         }
     }
 
-    /// How far behind is too far.
+    /// Describes the largest allowed lateness.
     fn too_far(&self) -> String {
         let limits = &self.order.limits;
         if limits.lateness_by_venue_ns.is_empty() {
@@ -107,7 +107,7 @@ impl FileSurvey<'_> {
         }
     }
 
-    /// What is worth to be known of the file, though it is fed.
+    /// Returns remarks about the file that do not prevent feeding it.
     pub(super) fn remarks(&self, order: FeedOrder) -> Vec<String> {
         let path = self.path.display();
         let mut remarks = Vec::new();
@@ -146,15 +146,15 @@ impl FileSurvey<'_> {
     }
 }
 
-/// The first bad line of a file, with the file in which its bad lines are.
+/// The first bad line of a file, and the file that collects its bad lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsideSummary {
-    /// Where the bad lines are.
+    /// Path of the bad lines.
     pub path: PathBuf,
-    /// How many there are.
+    /// Number of bad lines.
     pub count: u64,
-    /// The first of them, by its number.
+    /// Line number of the first one.
     pub first_line: u64,
-    /// What is wrong with it.
+    /// Fault of the first one.
     pub problem: String,
 }

@@ -1,4 +1,4 @@
-//! CSV files to ticks, from bytes to what a caller sees.
+//! Reading CSV files, from bytes to the ticks that a caller gets.
 
 use warptape_events::tick::{Scales, Side, TickKind};
 
@@ -7,7 +7,7 @@ use crate::test_ticks::{gzip, write_file};
 
 const E9: i64 = 1_000_000_000;
 
-/// Reads one file of this name and content.
+/// Reads one file with this name and content.
 fn read(name: &str, bytes: impl AsRef<[u8]>, config: &CsvConfig) -> Result<Vec<Tick>, String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = write_file(&folder, name, bytes);
@@ -60,7 +60,7 @@ fn binance_dumps_are_known_by_name() {
     let config = CsvConfig::default();
     assert_eq!(read("BTCUSDT-trades-2024-08-08.csv", spot, &config), Ok(expected.clone()));
     assert_eq!(read("BTCUSDT-trades-2024-08.csv.gz", gzip(spot.as_bytes()), &config), Ok(expected.clone()));
-    // Futures have a header; from 2025 on, spot dumps have microseconds.
+    // Futures dumps have a header; spot dumps have microseconds from 2025 on.
     let futures =
         format!("id,price,qty,quote_qty,time,is_buyer_maker\r\n{}", spot.replace(",True\n", "\r\n"));
     assert_eq!(read("BTCUSDT-trades-2024-08-08.csv", futures, &config), Ok(expected));
@@ -209,7 +209,7 @@ fn mistakes_name_file_line_and_column() {
     );
 }
 
-/// A decimal comma without quotes would be a price of 1 and a size of 5.
+/// An unquoted decimal comma would turn a price of 1.5 into a price of 1 and a size of 5.
 #[test]
 fn a_line_of_more_columns_than_its_header_is_bad() {
     let config = mapped("symbol=s,time=t:ns,price=p,size=q");
@@ -256,7 +256,7 @@ fn nothing_is_written_aside_where_all_is_well() {
     assert_eq!((&mut source).count(), 1);
     assert!(source.asides().is_empty());
     assert!(!folder.path().join("a.csv.bad").exists());
-    // Where bad lines cannot be written, that is the error.
+    // The error is that bad lines cannot be written.
     std::fs::write(&path, "bad\n").expect("can be written");
     config.bad_lines = BadLines::Aside { folder: Some(folder.path().join("missing")) };
     let mut source = CsvSource::open(&[path], &config).expect("opens");
@@ -265,7 +265,7 @@ fn nothing_is_written_aside_where_all_is_well() {
     assert!(source.next().is_none());
 }
 
-/// Ticks of a file, and what made none.
+/// Returns the ticks of a file, and the counts of other input.
 fn read_all(name: &str, bytes: impl AsRef<[u8]>, config: &CsvConfig) -> (Vec<Tick>, PassedOver) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = write_file(&folder, name, bytes);
@@ -285,7 +285,7 @@ fn trades_of_price_or_size_0_are_none() {
     let (ticks, passed_over) = read_all("XRPUSDT-trades-2024-08-08.csv", dump, &CsvConfig::default());
     assert_eq!(ticks.iter().map(|tick| tick.trade_id).collect::<Vec<_>>(), [1, 4]);
     assert_eq!(passed_over, ignored(crate::ZERO_TRADE, 2));
-    // Spreads trade at 0 and below, and not without a size.
+    // Spreads trade at 0 and below, but never without a size.
     let spread = mapped("symbol='V:S',time=1:ms,price=2,size=3,signed=yes");
     let (ticks, passed_over) =
         read_all("a.csv", "1723075200000,0,1\n1723075200000,-1,1\n1723075200000,-1,0\n", &spread);
@@ -343,17 +343,17 @@ fn prices_have_the_decimals_of_their_symbols_first_one() {
     ] {
         assert!(refused.contains(expected), "{refused}");
     }
-    // Bad lines that go aside are no reason.
+    // With a separate file for bad lines, they are no reason to reject.
     let aside = CsvConfig { bad_lines: BadLines::Aside { folder: None }, ..mapped(map) };
     let mut survey = CsvSource::open_to_survey(std::slice::from_ref(&path), &aside).expect("opens");
     assert_eq!(((&mut survey).count(), survey.passed_over().bad), (2, 2));
     survey.file_orders().expect("lines go aside");
     assert!(!folder.path().join("a.csv.bad").exists(), "a survey writes nothing");
-    // What the log has decides before what the file has.
+    // Scales in the log take precedence over those in the file.
     let mut source = CsvSource::open(&[path], &aside).expect("opens");
     source.scales().expect("scales of files").know("V:A", 0);
     assert_eq!(((&mut source).count(), source.passed_over().bad), (0, 4));
-    // With digits to spare from the first price on, all fit that have 64 bits.
+    // A first price with digits to spare admits all later prices of 64 bits.
     let fine = "t,s,p,q\n1723075200000,V:A,0.0000123456789,1\n1723075201000,V:A,1.5,1\n1723075202000,V:A,20000000000,1\n";
     let (ticks, passed_over) = read_all("a.csv", fine, &mapped(map));
     assert_eq!((ticks.len(), passed_over.unfit()), (2, 1));
@@ -391,7 +391,7 @@ fn quotes_without_sizes_and_with_sides_that_stay() {
     let signed = format!("{map},signed=yes");
     assert_eq!(quotes(&signed, "1723075200000,0,-1\n"), [[0, E9, -E9, E9]]);
     let sized = "symbol='V:X',time=1:ms,bid_price=2,bid_size=3,ask_price=4,ask_size=5";
-    // No price is 0 where none is below it: the mid is not half of the ask.
+    // A price of 0 means an absent side unless prices are signed: the mid is not half of the ask.
     let zero = "1723075200000,0,5,2,6\n";
     assert_eq!(quotes(sized, zero), [[0, 0, 2 * E9, 6 * E9]]);
     assert_eq!(quotes(&format!("{sized},signed=yes"), zero), [[0, 5 * E9, 2 * E9, 6 * E9]]);
@@ -420,7 +420,7 @@ fn times_of_civil_clocks() {
     assert_eq!(time("time=1:'%d/%b/%Y:%H:%M:%S %z'", "08/Aug/2024:02:00:00 +0200"), Ok(midnight));
     assert_eq!(time("date='2024-08-08',time=1:ms,zone=+02:00", "7200000"), Ok(midnight));
     assert_eq!(time("date='2024-08-08',time=1:'%I:%M:%S %p',zone=UTC", "12:00:01 AM"), Ok(midnight + E9));
-    // An hour that comes twice is the first of both, and one that never comes is a mistake.
+    // An hour that occurs twice is taken as the first one, and one that never occurs is an error.
     let first = time(new_york, "2024-11-03 01:30:00").expect("the first of both");
     assert_eq!(first, time("time=1:rfc3339", "2024-11-03T01:30:00-04:00").expect("a time"));
     let never = time(new_york, "2024-03-10 02:30:00").expect_err("clocks pass over it");
@@ -452,7 +452,7 @@ fn times_that_cannot_be_are_told_of_with_their_unit() {
     let ahead = read("time=1:s", "1790086401").expect_err("more than a day ahead");
     assert!(ahead.contains("is ahead of this machine's clock"), "{ahead}");
     assert!(read("time=1:s", "1790086400").is_ok());
-    // Times of another age are read, and told of.
+    // Implausibly old times are read, with a remark.
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = write_file(&folder, "a.csv", "1985-01-02T00:00:00Z,1,1\n2024-01-02T00:00:00Z,1,1\n");
     let config = CsvConfig { now_ns, ..mapped("symbol='V:X',time=1:rfc3339,price=2,size=3") };
@@ -492,7 +492,7 @@ fn packed_files_and_utf16() {
     assert_eq!((&*ticks[0].symbol, ticks[0].price_e9, ticks[0].size_e9), ("V:Ü", 1_500_000_000, 2 * E9));
 }
 
-/// An archive in which the same content has these names.
+/// Makes an archive in which the same content has each of these names.
 fn zip_archive(names: &[&str], content: &[u8], deflate: bool) -> Vec<u8> {
     use std::io::Write;
     let packed = if deflate {
@@ -531,7 +531,7 @@ fn zip_archive(names: &[&str], content: &[u8], deflate: bool) -> Vec<u8> {
 
 const ORDER_MAP: &str = "symbol='V:X',time=1:s,price=2,size='1'";
 
-/// A file, how it is read, and what a look at it says of its order.
+/// A file, its configuration, and the survey's result about its order.
 type Surveyed = (tempfile::TempDir, PathBuf, CsvConfig, Result<Vec<FileOrder>, String>);
 
 fn survey(text: &str, order: FeedOrder) -> Surveyed {
@@ -573,7 +573,7 @@ fn rows_out_of_order_are_refused_or_sorted() {
         let (_folder, _, _, kept) = survey(&rows(times), FeedOrder::Kept);
         assert!(!kept.expect("rows are kept")[0].is_sorted);
     }
-    // What is in order is not sorted.
+    // An ordered file is not sorted.
     let (_folder, _, _, orders) = survey(&rows(&[1, 1, 2]), FeedOrder::Sorted);
     assert!(!orders.expect("in order")[0].is_sorted);
     let (_folder, _, _, orders) = survey(&rows(&[2, 1, 3]), FeedOrder::Checked);
@@ -595,7 +595,7 @@ fn sorted_rows_are_counted_once() {
     };
     let order = FileOrder { is_sorted: true, is_newest_first: false };
     let mut source = CsvSource::open_in_order(&[path], &config, &[order]).expect("opens");
-    // The first price in the order of times has ten decimals, and so have the others.
+    // The first price in the order of times has ten decimals, and so all have.
     let times: Vec<i64> =
         (&mut source).map(|tick| tick.expect("good").event_time_ns / E9 - 1_723_075_200).collect();
     assert_eq!(times, [1, 5, 10]);

@@ -1,7 +1,7 @@
-//! Times of a row: a number since the epoch, or a civil time in the zone that the mapping names.
+//! Times of a row: a number since the epoch, or a civil time in the mapping's zone.
 //!
-//! Rules of zones are compiled in, so that a file has the same times on every machine. Where clocks go back, an hour comes twice: the
-//! first of both is taken. A time that clocks pass over is a mistake.
+//! The zones' rules are compiled in, so that a file has the same times on every machine. An hour that occurs twice when
+//! clocks go back is taken as the first one. A time that clocks skip is an error.
 
 use std::str::FromStr;
 
@@ -16,35 +16,35 @@ use super::number_format::NumberFormat;
 use crate::FieldProblem;
 use crate::time_unit::{TimeUnit, parse_integer};
 
-/// Files have no ticks before this time: the start of 1990.
+/// Earliest plausible time: the start of 1990.
 pub(super) const PLAUSIBLE_FROM_NS: i64 = 631_152_000_000_000_000;
-/// The end of what is plausible where no clock is given: the start of 2100.
+/// Latest plausible time without a clock: the start of 2100.
 const PLAUSIBLE_TO_NS: i64 = 4_102_444_800_000_000_000;
-/// How far clocks of machines may be behind those of venues.
+/// Largest lag of a machine's clock behind venues.
 pub(super) const AHEAD_NS_MAX: i64 = 86_400_000_000_000;
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// Where a time stands and how it is written.
+/// Column and notation of a time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TimeRule {
     pub(super) column: Column,
     pub(super) written: Written,
 }
 
-/// How a time is written.
+/// Notation of a time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Written {
     /// A number since the epoch.
     Number(TimeUnit),
-    /// As in RFC 3339; one without an offset is of the zone.
+    /// As in RFC 3339; a time without an offset is in the zone.
     Rfc3339(Option<Zone>),
     /// Date and time in one column.
     Civil { format: String, zone: Option<Zone> },
-    /// A time of the day that another rule gives.
+    /// A time of day; another rule gives the date.
     OfDay { date: DateRule, time: TimeOfDay, zone: Zone },
 }
 
-/// The day of a time.
+/// The date of a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DateRule {
     Constant(Date),
@@ -54,25 +54,25 @@ pub(super) enum DateRule {
 /// A time within its day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TimeOfDay {
-    /// A number since midnight, by the clocks of the zone.
+    /// A number since midnight by the zone's clocks.
     Number(TimeUnit),
     Format(String),
 }
 
-/// A time zone, by its name or its offset.
+/// A time zone, by name or offset.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Zone {
     pub(super) name: String,
     zone: TimeZone,
 }
 
-/// True if a file may have ticks of this time.
+/// Returns true if a file may have ticks of this time.
 pub(super) fn is_plausible(time_ns: i64, now_ns: Option<i64>) -> bool {
     let to_ns = now_ns.map_or(i64::MAX, |now_ns| now_ns.saturating_add(AHEAD_NS_MAX));
     (PLAUSIBLE_FROM_NS..=to_ns).contains(&time_ns)
 }
 
-/// What a format must give.
+/// Parts that a format must provide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gives {
     Date,
@@ -81,7 +81,7 @@ pub(super) enum Gives {
 }
 
 impl Zone {
-    /// `UTC`, an offset such as `+02:00`, or a name such as `America/New_York`.
+    /// Parses `UTC`, an offset such as `+02:00`, or a name such as `America/New_York`.
     pub(super) fn by_name(name: &str) -> Option<Zone> {
         let zone = match name.as_bytes().first()? {
             b'+' | b'-' => TimeZone::fixed(offset(name)?),
@@ -91,7 +91,7 @@ impl Zone {
         Some(Zone { name, zone })
     }
 
-    /// The time at which clocks of the zone show this.
+    /// Returns the time at which the zone's clocks show `shown`.
     fn timestamp(&self, shown: DateTime) -> Result<Timestamp, String> {
         let ambiguous = self.zone.to_ambiguous_timestamp(shown);
         if matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. }) {
@@ -101,7 +101,7 @@ impl Zone {
     }
 }
 
-/// `+02:00`, `-0530` or `+9`.
+/// Parses `+02:00`, `-0530` or `+9`.
 fn offset(text: &str) -> Option<Offset> {
     let (sign, digits) = text.split_at(1);
     let (hours, minutes) = match digits.split_once(':') {
@@ -115,7 +115,7 @@ fn offset(text: &str) -> Option<Offset> {
     Offset::from_seconds(if sign == "-" { -seconds } else { seconds }).ok()
 }
 
-/// Whether a format gives what it must; else what is wrong with it.
+/// Checks that a format provides its required parts; the error describes the fault.
 pub(super) fn check_format(format: &str, gives: Gives) -> Result<(), String> {
     let sample = jiff::civil::date(2024, 11, 28).at(13, 45, 6, 789_000_000);
     let at = Offset::UTC.to_timestamp(sample).map(|at| at.to_zoned(TimeZone::UTC));
@@ -134,13 +134,13 @@ pub(super) fn check_format(format: &str, gives: Gives) -> Result<(), String> {
     }
 }
 
-/// True if times of this format tell their offset themselves.
+/// Returns true if times of this format contain their offset.
 pub(super) fn tells_offset(format: &str) -> bool {
     ["%z", "%:z", "%s"].iter().any(|directive| format.contains(directive))
 }
 
 impl TimeRule {
-    /// The time of a row, in nanoseconds since the epoch.
+    /// Returns the time of a row, in nanoseconds since the epoch.
     pub(super) fn time_ns(
         &self,
         fields: &FieldSplitter,
@@ -189,8 +189,8 @@ impl TimeRule {
         fits.ok_or_else(|| problem("a time after 1970 and before 2262"))
     }
 
-    /// What is wrong with a time that cannot be that of a tick that has been: one ahead of the clock, or of another unit. `Ok` for one
-    /// before 1990 that has no other unit.
+    /// Rejects a time that cannot be a past tick's: one ahead of the clock, or one plausible only in another unit. `Ok`
+    /// for a time before 1990 that is implausible in every unit.
     pub(super) fn check_plausible(
         &self,
         fields: &FieldSplitter,
@@ -216,7 +216,7 @@ impl TimeRule {
         }
     }
 
-    /// The unit in which a number is a time of these days, in words.
+    /// Names the unit in which a number would be a plausible time; `None` if there is none.
     fn other_unit(
         &self,
         found: &[u8],
@@ -243,7 +243,7 @@ impl TimeRule {
     }
 }
 
-/// A number of a unit in nanoseconds, exactly; none where it is not positive.
+/// Converts a number of a unit to nanoseconds exactly; `None` if it is not positive.
 fn number_ns(text: &[u8], unit: TimeUnit, numbers: &NumberFormat) -> Option<i64> {
     if numbers.decimal == b'.' && numbers.thousands.is_none() {
         if let Some(time_ns) = unit.parse_ns(text) {
@@ -257,7 +257,7 @@ fn number_ns(text: &[u8], unit: TimeUnit, numbers: &NumberFormat) -> Option<i64>
     (0 < time_ns && time_ns < i64::MAX).then_some(time_ns)
 }
 
-/// A number with decimals or an exponent in nanoseconds, exactly.
+/// Converts a number with decimals or an exponent to nanoseconds exactly.
 fn scaled_ns(text: &[u8], unit: TimeUnit, numbers: &NumberFormat) -> Option<i64> {
     let whole = |places: i64| {
         let plain = numbers.plain(text, -places, None).ok()?;
@@ -275,7 +275,7 @@ fn scaled_ns(text: &[u8], unit: TimeUnit, numbers: &NumberFormat) -> Option<i64>
     }
 }
 
-/// A time for people.
+/// Formats a time for people.
 pub(super) fn shown(time_ns: i64) -> String {
     Timestamp::from_nanosecond(time_ns.into()).map_or_else(|_| time_ns.to_string(), |time| time.to_string())
 }

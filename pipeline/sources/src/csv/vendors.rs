@@ -1,4 +1,4 @@
-//! Files of vendors, through the maps that docs/feeds.md gives.
+//! Files of vendors, read through the maps in docs/feeds.md.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use warptape_events::tick::{Side, Tick, TickKind};
 use super::{CsvConfig, CsvSource};
 use crate::test_ticks::write_file;
 
-/// What is compared of a tick: symbol, time, price and size with the side, or bid and ask with their sizes, in 1e-9.
+/// The compared parts of a tick: symbol, time, price and size with the side, or bid and ask with their sizes, in 1e-9.
 #[derive(Debug, PartialEq)]
 enum Seen {
     Trade(&'static str, i64, i64, i64, Side),

@@ -1,4 +1,4 @@
-//! What the records of books and trades have in common, whatever their schema.
+//! The common content of book and trade records, whatever their schema.
 
 use std::ffi::c_char;
 
@@ -29,13 +29,14 @@ pub(super) struct MarketEvent {
     pub(super) trade: Option<Trade>,
 }
 
-/// Which books become quotes.
+/// The rule that selects the books that become quotes.
 #[derive(Clone, Copy)]
 pub(super) enum Quotes {
     Every,
-    /// Every one where books come with trades alone; else those that differ from the one told last, since a trade's book was told.
+    /// Every one if books come only with trades; else those that differ from the last one, because a trade's book is
+    /// already known.
     EveryOfTbbo,
-    /// Those that differ from the one told last: deeper levels change without the first one.
+    /// Those that differ from the last one: deeper levels change without the first one.
     Changed,
 }
 
@@ -50,12 +51,12 @@ pub(super) struct Trade {
     price: i64,
     size: u32,
     side: c_char,
-    /// Number of the venue's message; 0 where the record has none.
+    /// Number of the venue's message; 0 if the record has none.
     pub(super) sequence: u32,
 }
 
 impl MarketEvent {
-    /// The event of a record; `None` for records of other kinds.
+    /// Returns the event of a record; `None` for records of other kinds.
     pub(super) fn of(record: RecordRef) -> Result<Option<MarketEvent>, ::dbn::Error> {
         let event = if record.has::<TradeMsg>() {
             let of: &TradeMsg = record.try_get()?;
@@ -77,7 +78,7 @@ impl MarketEvent {
             let trade = Trade::of(of.action, of.price, of.size, of.side, 0);
             let [level] = &of.levels;
             let event = MarketEvent::new(&of.hd, of.ts_recv, Some(level.into()), trade).consolidated();
-            // Records of tcbbo come with trades alone, and have a type of their own.
+            // Records of tcbbo come only with trades, and have a type of their own.
             let is_tcbbo = of.hd.rtype == RType::Tcbbo as u8;
             MarketEvent { quotes: if is_tcbbo { Quotes::Every } else { event.quotes }, ..event }
         } else if record.has::<BboMsg>() {
@@ -107,8 +108,8 @@ impl MarketEvent {
         }
     }
 
-    /// A book at the end of an interval. The event time of such a record is that of the last trade, maybe of long ago; the trade
-    /// itself is told again in each interval.
+    /// A book at the end of an interval. Such a record has the event time of the last trade, which may be old. Each
+    /// interval repeats that trade.
     fn sample(header: &RecordHeader, ts_recv: u64, book: Book) -> MarketEvent {
         let event = MarketEvent::new(header, ts_recv, Some(book), None);
         MarketEvent { event_time_ns: ts_recv, event_time_column: "ts_recv", ..event }
@@ -168,7 +169,7 @@ fn is_defined(price: i64) -> bool {
     price != UNDEF_PRICE && price != i64::MIN
 }
 
-/// At most 4.3e18, which an `i64` holds.
+/// Returns a size in 1e-9: at most 4.3e18, which fits an `i64`.
 fn size_e9(size: u32) -> i64 {
     if size == UNDEF_ORDER_SIZE { 0 } else { i64::from(size) * FIXED_PRICE_SCALE }
 }

@@ -10,13 +10,14 @@
 //! | bbo and cbbo | a quote at `ts_recv`, the end of the interval |
 //! | a trade of size 0, a record of another schema | nothing |
 //!
-//! What becomes nothing is counted by its kind.
+//! Ignored records are counted by kind.
 //!
 //! Prices are 1e-9 in the files too; an undefined price is an absent side of the book. Sizes are whole units. The event
-//! time is `ts_event`, the receive time `ts_recv`. A trade's id is `sequence`, the number of the venue's message; further trades of
-//! the same message have none. Symbols are `VENUE:RAW_SYMBOL`: the raw symbol from the file's symbology at the record's time, the
-//! venue the file's dataset unless another is given. Each publisher of a data set of several is a venue of its own,
-//! `DATASET.PUBLISHER`; consolidated books (cmbp-1, cbbo, tcbbo) are those of the data set. Several files are merged by receive time.
+//! time is `ts_event`, the receive time `ts_recv`. A trade's id is `sequence`, the number of the venue's message;
+//! further trades of the same message have none. Symbols are `VENUE:RAW_SYMBOL`: the raw symbol from the file's
+//! symbology at the record's time, the venue the file's dataset unless another is given. In a data set with several
+//! publishers, each one is a venue of its own, `DATASET.PUBLISHER`. Consolidated books (cmbp-1, cbbo, tcbbo) belong to
+//! the data set itself. Several files are merged by receive time.
 
 mod market_event;
 mod publisher_venues;
@@ -37,7 +38,7 @@ use super::arrival_merge::{ArrivalMerge, TickInput};
 use super::input::{CountedFile, FileProgress};
 use super::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError};
 
-/// Bad records of a file that are warned of one by one.
+/// Largest number of bad records per file with a warning each.
 const WARNED: u64 = 10;
 
 /// Ticks of one or more DBN files.
@@ -64,7 +65,7 @@ pub struct DbnFile {
     decoder: DbnDecoder<WholeStream<DynReader<'static, BufReader<CountedFile>>>>,
     progress: FileProgress,
     reader: RecordReader,
-    /// Ticks of the last record that were not given out yet.
+    /// Ticks of the last record that were not returned yet.
     ticks: VecDeque<Tick>,
     /// Records decoded so far.
     record: u64,
@@ -79,7 +80,7 @@ impl DbnFile {
         let (file, progress) = CountedFile::open(path)?;
         let failed = |source| SourceError::Dbn { path: path.to_owned(), record: 0, source };
         let stream = WholeStream::new(DynReader::inferred_with_buffer(file).map_err(failed)?);
-        // The records that matter are the same in versions 1 to 3; as they are, their bytes can be counted.
+        // The records of interest are the same in versions 1 to 3; without conversion, their bytes can be counted.
         let decoder = DbnDecoder::with_upgrade_policy(stream, VersionUpgradePolicy::AsIs).map_err(failed)?;
         let reader = RecordReader::new(decoder.metadata(), venue).map_err(failed)?;
         Ok(DbnFile {
@@ -95,7 +96,7 @@ impl DbnFile {
         })
     }
 
-    /// The next tick, past records that make none.
+    /// Returns the next tick; skips records without ticks.
     fn pull(&mut self) -> Result<Option<Tick>, SourceError> {
         loop {
             if let Some(tick) = self.ticks.pop_front() {
@@ -128,7 +129,7 @@ impl DbnFile {
         }
     }
 
-    /// The end of the stream must be the end of a record.
+    /// Checks that the stream ends at the end of a record.
     fn check_end(&self) -> Result<Option<Tick>, SourceError> {
         if self.decoder.get_ref().holds(self.records_bytes) {
             return Ok(None);
@@ -136,7 +137,7 @@ impl DbnFile {
         Err(SourceError::DbnCutShort { path: self.path.clone(), record: self.record })
     }
 
-    /// The problem of the record just decoded.
+    /// Returns the error for the record just decoded.
     fn error(&self, problem: RecordProblem) -> SourceError {
         let (path, record) = (self.path.clone(), self.record);
         match problem {

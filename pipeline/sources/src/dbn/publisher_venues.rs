@@ -7,9 +7,9 @@ use ::dbn::{Dataset, Publisher};
 
 /// Names of venues by publisher. Books of two publishers are two books, so they are two symbols.
 pub(super) struct PublisherVenues {
-    /// Name of the data set, or what the user calls it.
+    /// Name of the data set, or the user's name for it.
     dataset: String,
-    /// The data set's publisher, where it has just one.
+    /// The data set's only publisher; `None` if it has several.
     only: Option<u16>,
     /// Names given out so far.
     names: HashMap<u16, String>,
@@ -24,8 +24,9 @@ impl PublisherVenues {
         PublisherVenues { dataset: venue.unwrap_or(dataset).to_owned(), only, names: HashMap::new() }
     }
 
-    /// The venue of a publisher's records: the data set's name for the only publisher and for records of none (0), which consolidated
-    /// ones are; else the name with the publisher's venue, or with its number if the crate knows none.
+    /// Returns the venue of a publisher's records. It is the data set's name for the only publisher, and for
+    /// consolidated records, which have no publisher (0). Otherwise the publisher's venue is appended, or its number if
+    /// the crate `dbn` does not know it.
     pub(super) fn name(&mut self, publisher_id: u16) -> &str {
         if publisher_id == 0 || self.only == Some(publisher_id) {
             return &self.dataset;

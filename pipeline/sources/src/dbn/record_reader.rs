@@ -1,4 +1,4 @@
-//! One DBN record to its ticks.
+//! Converts a DBN record to ticks.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,22 +14,22 @@ use crate::{FieldProblem, PassedOver, ZERO_TRADE};
 pub(super) struct RecordReader {
     symbols: TsSymbolMap,
     venues: PublisherVenues,
-    /// True if the file may have books with trades alone, so that each must be told there: tbbo, and live recordings, which name no
-    /// schema.
+    /// True if the file may have books only with trades, so that each one becomes a quote: tbbo, and live recordings,
+    /// which name no schema.
     trades_tell_books: bool,
-    /// What was told last, by publisher and instrument id.
+    /// The last ticks' content, by publisher and instrument id.
     told: HashMap<(u16, u32), Told>,
 }
 
-/// What was told last of an instrument.
+/// Content of an instrument's last ticks.
 #[derive(Default)]
 struct Told {
     book: Option<Book>,
-    /// Number of the venue's message that told the last trade; 0 before any.
+    /// Number of the venue's message with the last trade; 0 before the first.
     sequence: u32,
 }
 
-/// Why a record makes no tick.
+/// The reason why a record makes no tick.
 pub(super) enum RecordProblem {
     Field(FieldProblem),
     UnknownInstrument { instrument_id: u32, event_time_ns: u64 },
@@ -58,7 +58,7 @@ impl RecordReader {
         })
     }
 
-    /// Appends the record's ticks: none, one, or a quote and its trade. What makes none is counted by its kind.
+    /// Appends the record's ticks: none, one, or a quote and its trade. Records without ticks are counted by kind.
     pub(super) fn read(
         &mut self,
         record: RecordRef,
@@ -102,7 +102,7 @@ impl RecordReader {
             passed_over.ignore(ZERO_TRADE);
             return Ok(());
         }
-        // Trades of one message have its number in common; an id is of one trade.
+        // All trades of one message share its number, but an id must be unique to a trade.
         let trade_id = if trade.sequence == told.sequence { 0 } else { i64::from(trade.sequence) };
         told.sequence = trade.sequence;
         ticks.push_back(Tick {
@@ -116,7 +116,7 @@ impl RecordReader {
         Ok(())
     }
 
-    /// A quote without a book: symbol and times, to be filled.
+    /// Returns a quote with symbol and times, whose book is to be filled in.
     fn empty_tick(&mut self, event: &MarketEvent) -> Result<Tick, RecordProblem> {
         let &MarketEvent { publisher_id, instrument_id, event_time_ns, ts_recv, .. } = event;
         // Mappings are by the time of receipt, which orders the file.

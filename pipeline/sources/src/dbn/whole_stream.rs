@@ -1,24 +1,26 @@
-//! The bytes of a DBN file, watched: a file that is cut short is not taken for a whole one, and a record of a damaged length is refused.
+//! Checks the bytes of a DBN file: rejects truncated files, which the decoder would accept as whole ones, and records
+//! with a damaged length.
 
 use std::io::{self, Read};
 
 /// `DBN`, the version, and the length of the metadata that follow (little endian).
 const PRELUDE_BYTES: usize = 8;
-/// Longest metadata, which the decoder has in memory as a whole: those of a million symbols.
+/// Longest metadata in bytes, which the decoder keeps in memory as a whole: enough for a million symbols.
 const METADATA_BYTES_MAX: u64 = 256 << 20;
 /// A record begins with its length in units of four bytes.
 const LENGTH_UNIT_BYTES: u64 = 4;
 /// The decoder reads records in place, where they must be aligned.
 const RECORD_ALIGNMENT_BYTES: u64 = 8;
 
-/// A stream that keeps the decoder from what it does not check: bytes missing at the end, and records of no multiple of eight bytes.
+/// A stream with the checks that the decoder lacks: missing bytes at the end, and record lengths that are no multiple
+/// of eight bytes.
 pub(super) struct WholeStream<R> {
     inner: R,
     read_bytes: u64,
     prelude: [u8; PRELUDE_BYTES],
-    /// Offset in the stream of the first record that was not read yet; `None` before the prelude was read.
+    /// Stream offset of the first unread record; `None` before the prelude was read.
     next_record: Option<u64>,
-    /// What is wrong with that record.
+    /// The fault of that record; `None` if it is good.
     bad_record: Option<String>,
 }
 
@@ -27,19 +29,19 @@ impl<R> WholeStream<R> {
         WholeStream { inner, read_bytes: 0, prelude: [0; PRELUDE_BYTES], next_record: None, bad_record: None }
     }
 
-    /// Whether everything read so far is the metadata and this many bytes of records.
+    /// Returns true if the bytes read so far are exactly the metadata and `records_bytes` bytes of records.
     pub(super) fn holds(&self, records_bytes: u64) -> bool {
         self.read_bytes == self.metadata_bytes() + records_bytes
     }
 
-    /// Length of what comes before the records.
+    /// Returns the number of bytes before the records.
     fn metadata_bytes(&self) -> u64 {
         let [_, _, _, _, length @ ..] = self.prelude;
         PRELUDE_BYTES as u64 + u64::from(u32::from_le_bytes(length))
     }
 
-    /// Follows the lengths of the records in these bytes, which begin at an offset of the stream. Returns how many of the bytes are
-    /// good.
+    /// Follows the lengths of the records in these bytes, which begin at offset `first`. Returns the number of good
+    /// bytes.
     fn follow_records(&mut self, first: u64, bytes: &[u8]) -> usize {
         let mut record = self.next_record.unwrap_or_else(|| self.metadata_bytes());
         while let Some(&length) =
@@ -88,7 +90,7 @@ impl<R: Read> Read for WholeStream<R> {
         if !is_dbn {
             return Ok(read);
         }
-        // Records before a bad one are good; the next call tells of it.
+        // Records before a bad one are good; the next call reports the bad one.
         let good = self.follow_records(first, &buffer[..read]);
         self.read_bytes = first + good as u64;
         if good == 0 && read > 0 { self.read(buffer) } else { Ok(good) }

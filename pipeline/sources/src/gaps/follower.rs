@@ -1,4 +1,4 @@
-//! Ticks as they are fed, and before which of them event time has to be set so that `run` follows gaps.
+//! Finds the ticks before which event time must be set, so that `run` follows gaps.
 
 use warptape_events::tick::Tick;
 
@@ -6,32 +6,32 @@ use super::Gaps;
 use crate::partition_of;
 use crate::venues::Venues;
 
-/// Goes over the ticks that a [`GapSurvey`](super::GapSurvey) has seen, in the same order.
+/// Processes the ticks of a [`GapSurvey`](super::GapSurvey) again, in the same order.
 #[derive(Debug)]
 pub struct GapFollower {
     gaps: Gaps,
     ahead_ns_max: i64,
-    /// Ticks of each input so far.
+    /// Number of ticks so far, by input.
     given: Vec<u64>,
-    /// The greatest time of each venue; `None` where rows do not agree on its beginning.
+    /// The greatest time of each venue; `None` if its rows disagree on its beginning.
     venues: Venues<Option<i64>>,
-    /// The greatest time published to each partition; `None` before the first tick that is.
+    /// The greatest time published to each partition; `None` before its first tick.
     partitions: Vec<Option<i64>>,
 }
 
-/// The word to be written before a tick.
+/// An event time to be set before a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     /// The partition.
     pub partition: i32,
-    /// How far event time has come there.
+    /// The event time to set.
     pub event_time_ns: i64,
     /// True if a gap in the ticks of this feed lies before the tick, false if it is the partition's first one.
     pub is_gap: bool,
 }
 
 impl GapFollower {
-    /// Follows gaps of more than `ahead_ns_max` in ticks that go to so many partitions, of so many inputs.
+    /// Follows gaps of more than `ahead_ns_max` in ticks of `inputs` inputs to `partitions` partitions.
     pub fn new(gaps: Gaps, ahead_ns_max: i64, inputs: usize, partitions: i32) -> GapFollower {
         GapFollower {
             gaps,
@@ -42,7 +42,8 @@ impl GapFollower {
         }
     }
 
-    /// Looks at the next tick of an input, which is published or is in the log already. A tick with a wrong time has nothing said before it.
+    /// Processes the next tick of an input; `is_published` is false if it is in the log already. A tick with a wrong
+    /// time sets no event time.
     pub fn next(&mut self, input: usize, tick: &Tick, is_published: bool) -> Option<Word> {
         let given = &mut self.given[input];
         let later_ns = self.gaps.later.get(&(input, *given)).copied();
@@ -84,7 +85,8 @@ mod tests {
         rows.iter().map(of).collect()
     }
 
-    /// The numbers of the ticks before which something is said, with true where a gap is followed. `left` are in the log.
+    /// Returns the numbers of the ticks before which event time is set, with true if a gap is followed. The first
+    /// `left` ticks are in the log.
     fn words(ticks: &[Tick], left: usize, partitions: i32) -> Vec<(usize, bool)> {
         let mut survey = GapSurvey::new(MAX, 1);
         for tick in ticks {
@@ -126,7 +128,7 @@ mod tests {
         rows.extend((0..7).map(|row| ("V:A", 50 * DAY + row)));
         let ticks = ticks(&rows);
         assert_eq!(words(&ticks, 0, 1), [(0, false), (41, true)]);
-        // Wherever a feed was broken off, the partition is told with its first tick.
+        // A feed may continue anywhere: its first tick sets the partition's event time.
         for left in [1, 39, 41, 42, 60] {
             let expected = if left < 40 { vec![(left, false), (41, true)] } else { vec![(left, false)] };
             assert_eq!(words(&ticks, left, 1), expected, "{left}");

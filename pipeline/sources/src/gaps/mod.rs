@@ -1,7 +1,8 @@
-//! Gaps in the times of what is fed, behind which `run` takes the first ticks for wrong.
+//! Gaps in the times of fed ticks. `run` treats the first ticks behind a gap as wrong.
 //!
-//! A gap is followed where time goes on later for good. [`GapSurvey`] decides that of ticks in the order in which they are fed;
-//! [`GapFollower`] goes over the same ticks again and says before which of them event time has to be set. Neither knows the log.
+//! A gap is followed if time stays behind it for good. [`GapSurvey`] decides that from the ticks in feeding order.
+//! [`GapFollower`] processes the same ticks again and finds those before which event time must be set. Both are
+//! independent of the log.
 
 mod earliest;
 mod follower;

@@ -1,4 +1,4 @@
-//! A look at ticks in the order in which they are fed: where time goes on far later for good.
+//! Surveys ticks in feeding order for gaps: places where time jumps far ahead for good.
 
 use std::collections::HashMap;
 
@@ -6,23 +6,23 @@ use super::EarliestTicks;
 use super::venue_time::{JUMP_ROWS, Step, VenueTime};
 use crate::venues::Venues;
 
-/// Gaps that are kept.
+/// Largest number of gaps kept.
 const GAPS_MAX: usize = 65_536;
 
-/// Where a tick was read.
+/// The place of a tick in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TickPlace {
-    /// The input, by its place among the files.
+    /// Index of the input among the files.
     pub input: usize,
     /// Its line, or its record in a file without lines.
     pub line: u64,
 }
 
-/// The place of a tick, with what was known when it was read.
+/// The place of a tick, with the survey's state when it was read.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     place: TickPlace,
-    /// Ticks of the input before it.
+    /// Number of ticks of the input before it.
     ordinal: u64,
     /// The greatest time of all venues.
     stream_ns: Option<i64>,
@@ -33,19 +33,20 @@ struct Seen {
 struct Found {
     venue: String,
     step: Step<Seen>,
-    /// The latest time that is not behind the gap, if no venue's time was there before.
+    /// The latest time before the gap; `None` if some venue's time was behind it already.
     limit_ns: Option<i64>,
-    /// Later ticks of any venue before the gap.
+    /// Number of later ticks of any venue with times before the gap.
     rows_back: usize,
 }
 
 impl Found {
-    /// True if other ticks stay before the gap: then it is one of a venue that is ahead of the others, and not of the market.
+    /// Returns true if other ticks stay before the gap. Then one venue is ahead of the others, and the market has no
+    /// gap.
     fn is_contested(&self) -> bool {
         self.rows_back >= JUMP_ROWS
     }
 
-    /// The length of the gap, if it is one: the beginning of the ticks is none.
+    /// Returns the length of the gap in nanoseconds; `None` for the beginning of the ticks.
     fn length_ns(&self) -> Option<i64> {
         let before_ns =
             self.step.from_ns.or(self.step.place.stream_ns.filter(|_| self.limit_ns.is_some()))?;
@@ -53,7 +54,7 @@ impl Found {
     }
 }
 
-/// Looks for gaps.
+/// Finds gaps.
 #[derive(Debug)]
 pub struct GapSurvey {
     ahead_ns_max: i64,
@@ -72,7 +73,7 @@ pub struct GapSurvey {
 }
 
 impl GapSurvey {
-    /// Looks for gaps of more than `ahead_ns_max` in ticks of so many inputs.
+    /// Finds gaps of more than `ahead_ns_max` in ticks of `inputs` inputs.
     pub fn new(ahead_ns_max: i64, inputs: usize) -> GapSurvey {
         GapSurvey {
             ahead_ns_max,
@@ -88,7 +89,7 @@ impl GapSurvey {
         }
     }
 
-    /// Looks at the next tick.
+    /// Processes the next tick.
     pub fn add(&mut self, place: TickPlace, symbol: &str, time_ns: i64) {
         self.earliest.add(place, symbol, time_ns);
         let ahead_ns_max = self.ahead_ns_max;
@@ -114,7 +115,7 @@ impl GapSurvey {
         }
     }
 
-    /// A tick lies before gaps that were found.
+    /// Counts a tick that lies before gaps already found.
     fn contest(&mut self, time_ns: i64) {
         self.contest_ns = i64::MIN;
         for found in self.found.iter_mut().filter(|found| !found.is_contested()) {
@@ -126,7 +127,7 @@ impl GapSurvey {
         }
     }
 
-    /// True if the times lie so far apart that there may be gaps in whatever order the ticks come.
+    /// Returns true if the times' range is large enough for a gap, in any order of the ticks.
     pub fn may_have_gaps(&self) -> bool {
         let (least_ns, greatest_ns) = self.range_ns;
         greatest_ns.saturating_sub(least_ns) > self.ahead_ns_max
@@ -160,23 +161,24 @@ impl GapSurvey {
     }
 }
 
-/// The gaps of one input: how many, and the first of them.
+/// The gaps of one input: their number, and the first of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GapSummary {
-    /// How many.
+    /// Number of gaps.
     pub count: u64,
     /// The first line behind the first one.
     pub line: u64,
-    /// How much later time goes on there.
+    /// Length of the first gap, in nanoseconds.
     pub length_ns: i64,
 }
 
 /// Gaps in the ticks of some inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// The time with which each venue begins, where rows agree on it.
+    /// The first time of each venue whose rows agree on it.
     pub(super) starts: HashMap<String, i64>,
-    /// The time with which a venue goes on, by the input of the first tick behind the gap and the number of the input's ticks before it.
+    /// A venue's time behind a gap. The key is the input of the first tick behind it, and the input's number of earlier
+    /// ticks.
     pub(super) later: HashMap<(usize, u64), i64>,
     summaries: Vec<Option<GapSummary>>,
     is_cut: bool,
@@ -188,7 +190,7 @@ impl Gaps {
         self.summaries.get(input).copied().flatten()
     }
 
-    /// True if there are more gaps than are kept.
+    /// Returns true if there are more gaps than are kept.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }

@@ -1,28 +1,28 @@
-//! How far the times of one venue have come, as far as rows agree on it.
+//! The greatest time of one venue that its rows agree on.
 
 use std::collections::VecDeque;
 
-/// Rows far ahead, one after another, that make time go on: as many as `run` follows of one symbol.
+/// Number of consecutive rows far ahead that move time: as many as `run` follows of one symbol.
 pub const JUMP_ROWS: usize = 8;
 
 /// The time of one venue.
 ///
-/// A row far ahead waits for the next ones. It is wrong where one of them is not ahead. Where all are, time goes on to the earliest of
-/// them, so that a wrong time among them is not followed either.
+/// A row far ahead waits for the next ones. It is wrong if one of them is not ahead. If all are, time moves to the
+/// earliest of them, so that a wrong time among them is not followed either.
 #[derive(Debug)]
 pub(super) struct VenueTime<P> {
-    /// The greatest time that is not far ahead; `None` until so many rows have come that the first of them is not taken on trust.
+    /// The greatest time that is not far ahead; `None` until enough rows confirm the first one.
     greatest_ns: Option<i64>,
-    /// Rows from the first one that is far ahead; fewer than [`JUMP_ROWS`] between two calls.
+    /// Rows since the first one far ahead; fewer than [`JUMP_ROWS`] between two calls.
     waiting: VecDeque<(P, i64)>,
 }
 
-/// Where the time of a venue begins, or goes on far later.
+/// The beginning of a venue's time, or a jump far ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step<P> {
     /// The first row behind it.
     pub(super) place: P,
-    /// The greatest time before; `None` where the venue begins.
+    /// The greatest time before; `None` at the venue's beginning.
     pub(super) from_ns: Option<i64>,
     pub(super) to_ns: i64,
 }
@@ -37,7 +37,7 @@ impl<P: Copy> VenueTime<P> {
         self.greatest_ns
     }
 
-    /// Looks at the next row. Steps that it decides go to `steps`.
+    /// Processes the next row, and appends the steps that it decides to `steps`.
     pub(super) fn add(&mut self, place: P, time_ns: i64, ahead_ns_max: i64, steps: &mut Vec<Step<P>>) {
         self.waiting.push_back((place, time_ns));
         while let Some(&(place, first_ns)) = self.waiting.front() {
@@ -63,7 +63,8 @@ impl<P: Copy> VenueTime<P> {
 mod tests {
     use super::*;
 
-    /// Steps of rows at these times, with 10 as the longest way that is not far: the number of the row, and from where to where.
+    /// Returns the steps of rows at these times, where more than 10 is far: the row's number, and the times before and
+    /// after.
     fn steps(times: &[i64]) -> Vec<(usize, Option<i64>, i64)> {
         let (mut venue, mut steps) = (VenueTime::new(), Vec::new());
         for (number, time) in times.iter().enumerate() {
@@ -80,7 +81,7 @@ mod tests {
     fn eight_rows_make_time_go_on() {
         assert_eq!(steps(&rows(&[(0, 9), (100, 7)])), [(0, None, 0)]);
         assert_eq!(steps(&rows(&[(0, 9), (100, 8)])), [(0, None, 0), (9, Some(8), 100)]);
-        // Few rows before a gap are a beginning as well.
+        // A few rows before a gap suffice as a beginning.
         assert_eq!(steps(&rows(&[(0, 2), (100, 8)])), [(0, None, 0), (2, Some(1), 100)]);
         assert_eq!(steps(&rows(&[(0, 7)])), []);
     }

@@ -1,11 +1,11 @@
-//! Who trades, and when: Zipf's law over symbols and a U-shape over the day.
+//! Distribution of trading: Zipf's law over symbols and a U-shape over the day.
 
 use super::arithmetic::{exp, ln};
 use super::random::Random;
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// Activity at a time of day, with mean 1 over the day: 1.8 at midnight UTC, 0.6 at noon.
+/// Returns the activity at a time of day, with mean 1 over the day: 1.8 at midnight UTC, 0.6 at noon.
 pub(super) fn activity(time_ns: i64) -> f64 {
     let of_day = time_ns.rem_euclid(DAY_NS) as f64 / DAY_NS as f64;
     let from_noon = 2.0 * of_day - 1.0;
@@ -18,11 +18,11 @@ pub(super) struct SymbolDraw {
     columns: Vec<AliasColumn>,
 }
 
-/// One column of the table: it is drawn as often as any other.
+/// One column of the table; all are drawn equally often.
 struct AliasColumn {
-    /// Share of the column that stays with its own symbol, of 2³².
+    /// Share of the column's own symbol, out of 2³².
     own_below: u32,
-    /// Symbol that has the rest.
+    /// Symbol with the rest of the column.
     alias: u32,
 }
 
@@ -46,11 +46,11 @@ impl SymbolDraw {
                 small.push(giver);
             }
         }
-        // Whatever is left over by rounding keeps its whole column.
+        // Columns left over by rounding stay whole.
         SymbolDraw { columns }
     }
 
-    /// A symbol's index.
+    /// Draws a symbol's index.
     pub(super) fn draw(&self, random: &mut Random) -> usize {
         let bits = random.next_u64();
         let index = ((bits >> 32) * self.columns.len() as u64) >> 32;

@@ -1,8 +1,8 @@
-//! Logarithm, exponential and normal quantile out of `+ − × ÷ √` alone, so that their bits are the same everywhere.
+//! Logarithm, exponential and normal quantile from `+ − × ÷ √` alone, so that their bits are the same everywhere.
 //!
 //! They serve the synthetic market, which needs a dozen digits at most; the numeric contract of the stages is
-//! elsewhere. The kernels' functions are closer, but differ in their last bits: with them one tick of 300,000 is another
-//! one, and the ticks of a seed stay what they are.
+//! elsewhere. The kernels' functions are more accurate but differ in the last bits. They would change one tick in
+//! 300,000, whereas the ticks of a seed must never change.
 
 use std::f64::consts::{LN_2, SQRT_2};
 
@@ -37,9 +37,8 @@ pub(super) fn exp(x: f64) -> f64 {
     series * f64::from_bits(((1_023 + k) as u64) << 52)
 }
 
-/// The `x` that a normal variable of mean 0 and variance 1 stays below with probability `p`, in (0, 1), to 1.2e-9 of
-/// its value: P. J. Acklam's rational approximations, "An algorithm for computing the inverse normal cumulative
-/// distribution function", 2003.
+/// Quantile of the standard normal distribution for a probability `p` in (0, 1), to 1.2e-9 of its value. P. J. Acklam's
+/// rational approximations, "An algorithm for computing the inverse normal cumulative distribution function", 2003.
 pub(super) fn normal_quantile(p: f64) -> f64 {
     const CENTRE_NUMERATOR: [f64; 6] = [
         -3.969683028665376e+01,

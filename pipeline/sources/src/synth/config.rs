@@ -13,15 +13,15 @@ const START_TIME_NS: i64 = 1_723_075_200_000_000_000;
 pub struct SynthConfig {
     /// Number of symbols, `SYNTH:AAAA`, `SYNTH:AAAB`, …; the first is the most active. 1 to 456,976.
     pub symbols: u32,
-    /// Ticks to make; without, the market never closes.
+    /// Number of ticks; `None` for a market that never closes.
     pub ticks: Option<u64>,
     /// The same seed and settings make the same ticks.
     pub seed: u64,
     /// Event time the market starts at; positive.
     pub start_time_ns: i64,
-    /// Mean number of ticks of all symbols per second of event time, over the day. The U-shape makes it 1.8 times as
-    /// many at midnight UTC and 0.6 times as many at noon: 2 million ticks of the default take some 23 minutes of event
-    /// time from midnight.
+    /// Mean number of ticks of all symbols per second of event time, over the day. The U-shape multiplies it by 1.8 at
+    /// midnight UTC and by 0.6 at noon. With the default, 2 million ticks from midnight take about 23 minutes of event
+    /// time.
     pub events_per_second: f64,
     /// Share of trades among ticks; the rest are quotes. 0 to 100.
     pub trade_percent: f64,
@@ -29,7 +29,7 @@ pub struct SynthConfig {
     pub out_of_order_percent: f64,
     /// Share of ticks that arrive 6 to 20 s after their turn. 0 to 100, with those out of order.
     pub late_percent: f64,
-    /// How unequal symbols are: the activity of the n-th is as 1/nˣ. 0 (equal) to 4.
+    /// Inequality of symbols: the n-th one's activity is proportional to 1/nˣ. 0 (equal) to 4.
     pub zipf_exponent: f64,
 }
 
@@ -50,7 +50,7 @@ impl Default for SynthConfig {
 }
 
 impl SynthConfig {
-    /// Whether every setting is in its range.
+    /// Checks that every setting is in its range.
     pub(super) fn check(&self) -> Result<(), SourceError> {
         let refused =
             |key, found: String, allowed: String| Err(SourceError::SynthConfig { key, found, allowed });

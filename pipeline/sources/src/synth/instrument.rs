@@ -1,4 +1,4 @@
-//! One symbol: its price, its book, and the ticks they give.
+//! One symbol: its price, its book, and their ticks.
 
 use warptape_events::tick::{Scales, Side, Tick, TickKind};
 
@@ -29,7 +29,7 @@ const JUMP_DEVIATION: f64 = 0.004;
 /// Aggressors come in runs: the next one is on the same side with this probability, in percent.
 const SAME_SIDE_PERCENT: f64 = 60.0;
 
-/// What distinguishes a symbol from others, and never changes.
+/// The constant properties of a symbol.
 struct Character {
     /// Price of one step.
     step_e9: i64,
@@ -49,9 +49,9 @@ struct Character {
 pub(super) struct Instrument {
     symbol: String,
     character: Character,
-    /// The price that the book is around.
+    /// The price at the centre of the book.
     price_steps: f64,
-    /// When and at which level of the market factor the price was last moved.
+    /// Time and level of the market factor at the price's last move.
     moved_time_ns: i64,
     moved_level: f64,
     /// The standing book, in steps; 0 before the first quote.
@@ -62,7 +62,7 @@ pub(super) struct Instrument {
 }
 
 impl Instrument {
-    /// The symbol of this number. Its character depends on seed and number alone.
+    /// Makes the symbol of this number. Its character depends only on seed and number.
     pub(super) fn new(seed: u64, index: u32, start_time_ns: i64) -> Instrument {
         let mut random = Random::stream(seed, STREAM_INSTRUMENTS + u64::from(index));
         let price = exp(random.between(ln(PRICE_MIN), ln(PRICE_MAX)));
@@ -92,7 +92,7 @@ impl Instrument {
         }
     }
 
-    /// Whether there was a quote.
+    /// Returns true if there was a quote.
     pub(super) fn has_book(&self) -> bool {
         self.bid_steps > 0
     }
@@ -120,7 +120,7 @@ impl Instrument {
         }
     }
 
-    /// A trade against the standing book; only after a quote.
+    /// Makes a trade against the standing book; only after a quote.
     pub(super) fn trade(&mut self, time_ns: i64, random: &mut Random) -> Tick {
         debug_assert!(self.has_book(), "a trade needs a book");
         if random.next_u64() >= Random::below_percent(SAME_SIDE_PERCENT) {
@@ -165,7 +165,7 @@ impl Instrument {
         self.moved_level = market_level;
     }
 
-    /// Log-normal, in whole lots, at least one.
+    /// Draws a log-normal size in whole lots, at least one.
     fn size_e9(&self, random: &mut Random) -> i64 {
         let lots = nearest(self.character.lots_median * exp(SIZE_DEVIATION * random.normal()));
         lots.max(1) * self.character.lot_e9

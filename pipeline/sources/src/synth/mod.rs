@@ -2,16 +2,16 @@
 //!
 //! - **Prices**: Merton jump-diffusions, correlated through one market factor. The return of symbol *i* over *dt* is
 //!   `β_i · dM + σ_i · √dt · N(0,1) + jumps`, where *M* is a jump-diffusion too (R. C. Merton, "Option pricing when
-//!   underlying stock returns are discontinuous", 1976, with simple in place of logarithmic returns: over the
-//!   milliseconds between ticks they are the same).
+//!   underlying stock returns are discontinuous", 1976). Returns are simple, not logarithmic: over the milliseconds
+//!   between ticks the two are the same.
 //! - **Activity**: symbols are drawn by Zipf's law; arrivals are Poisson with a rate that is U-shaped over the UTC day.
 //! - **Ticks**: quotes around the price, and trades at the standing bid or offer, one in four as in the recordings.
 //!   Sizes are log-normal. The first tick of a symbol is a quote.
 //! - **Disorder**: ticks arrive by receive time; a few are held back up to 500 ms, fewer by more than 5 s.
 //!
-//! Floats go only through `+ − × ÷ √`, which IEEE 754 rounds the same everywhere, and through approximations built of
-//! them ([`arithmetic`]): no `exp` or `ln` of a platform's library, no fused multiply-add. The ticks of a seed are
-//! pinned by a test.
+//! Floats use only `+ − × ÷ √`, which IEEE 754 rounds the same everywhere, and approximations built of them
+//! ([`arithmetic`]). They use no `exp` or `ln` of a platform's library and no fused multiply-add. The ticks of a seed
+//! are pinned by a test.
 
 mod activity;
 mod arithmetic;
@@ -37,24 +37,24 @@ pub use self::config::SynthConfig;
 /// Ticks of the synthetic market.
 pub struct SynthSource {
     ticks: Option<u64>,
-    /// Ticks to give out at most.
+    /// Largest number of ticks to return.
     given_max: Option<u64>,
-    /// Made so far; some may still be held back.
+    /// Number of ticks made so far; some may still be held back.
     made: u64,
-    /// Given out so far.
+    /// Number of ticks returned so far.
     given: u64,
     /// Event time of the last tick made.
     time_ns: i64,
     /// Mean time between ticks at activity 1.
     gap_ns: f64,
-    /// A draw below is a trade.
+    /// A draw below this value makes a trade.
     trade_below: u64,
     random: Random,
     market: MarketFactor,
     draw: SymbolDraw,
     instruments: Vec<Instrument>,
     delays: Delays,
-    /// A tick on time that waits for those that arrive before it.
+    /// A punctual tick that waits for delayed ticks arriving before it.
     on_time: Option<Tick>,
 }
 
@@ -84,8 +84,8 @@ impl SynthSource {
         })
     }
 
-    /// Ends after so many ticks: the first ones of a market that goes on, so that a longer one begins as a shorter one does. (The
-    /// last ticks of a market that ends wait for nobody.)
+    /// Ends after `ticks` ticks of a market that goes on, so that a longer run begins like a shorter one. (A market
+    /// that closes releases its last ticks at once.)
     pub fn first(self, ticks: u64) -> SynthSource {
         SynthSource { given_max: Some(ticks), ..self }
     }
@@ -95,14 +95,14 @@ impl SynthSource {
         SourceProgress { done: self.given, total: self.given_max.or(self.ticks), unit: ProgressUnit::Ticks }
     }
 
-    /// The next tick in order of event time; nothing once all are made, or at the end of time (the year 2262).
+    /// Returns the next tick in order of event time; `None` once all are made, or at the end of time (the year 2262).
     fn make(&mut self) -> Option<Tick> {
         if self.ticks.is_some_and(|ticks| self.made >= ticks) {
             return None;
         }
         let gap_ns = -ln(self.random.uniform()) * self.gap_ns / activity(self.time_ns);
         let time_ns = self.time_ns.checked_add((gap_ns as i64).max(1))?;
-        // A tick held back arrives later than it happens: there must be room for that, too.
+        // A delayed tick arrives later than its event time: there must be room for that, too.
         time_ns.checked_add(delays::DELAY_NS_MAX)?;
         self.time_ns = time_ns;
         self.made += 1;

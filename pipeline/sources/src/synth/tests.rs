@@ -1,4 +1,4 @@
-//! What the synthetic market must show, on whole streams.
+//! Required properties of the synthetic market, checked on whole streams.
 
 use std::collections::BTreeMap;
 

@@ -1,18 +1,20 @@
-//! A commit beside a partition that the group takes away.
+//! Model of a commit while the group revokes a partition.
 
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use crate::fence::Fence;
 
-/// What the broker knows: the process's membership, and which assignments were committed for, each in whose name.
+/// The broker's state: the process's membership, and each committed assignment with the membership it was committed
+/// under.
 #[derive(Default)]
 struct Group {
     membership: u64,
     committed: Vec<(u64, u64)>,
 }
 
-/// As a transaction of Kafka commits: the membership is fixed, then the fence is asked. The group takes the current membership alone.
+/// Commits like a Kafka transaction: first the membership is fixed, then the fence is asked. The group accepts only the
+/// current membership.
 fn commit(group: &Mutex<Group>, fence: &Fence, assignment: u64) {
     let membership = group.lock().unwrap().membership;
     if !fence.is_open(0, assignment) {
@@ -34,7 +36,7 @@ fn nothing_commits_for_a_partition_that_was_let_go() {
             commit(&of_commit, &asked, 0);
             commit(&of_commit, &asked, 0);
         });
-        // Let go, and taken back: another process may have had it in between.
+        // Released and taken back: another process may have owned it in between.
         fence.close(0);
         group.lock().unwrap().membership = 1;
         fence.open(0, 1);

@@ -1,4 +1,4 @@
-//! A reader of the embedded log beside a producer of the same process.
+//! Model of a reader of the embedded log beside a producer of the same process.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,7 +9,7 @@ use loom::thread;
 
 use crate::wake::{Wake, Wakes};
 
-/// Nothing orders the file's content but what is modelled.
+/// The file's content. Only the modelled operations order its changes.
 #[derive(Default)]
 struct File {
     records: AtomicU32,
@@ -22,7 +22,7 @@ impl File {
         self.wakes.notify(&[topic]);
     }
 
-    /// As consumers poll: the commits are counted before the look.
+    /// Reads like a polling consumer: the commits are counted before the check.
     fn read_until(&self, wake: &Wake, records: u32) {
         loop {
             let commits = wake.commits();

@@ -1,11 +1,12 @@
-//! The checkpoint of the embedded log: a thread folds the write-ahead log, yields to commits meanwhile, and has them wait for the rest.
+//! Model of the embedded log's checkpoint: a thread folds the write-ahead log, yields to commits meanwhile, and makes
+//! them wait for the rest.
 
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 use crate::yielding::Breakable;
 
-/// A connection, which an interrupt breaks off if a statement runs on it, as SQLite has it.
+/// A connection; as in SQLite, an interrupt ends a running statement.
 #[derive(Default)]
 struct Connection {
     statement: Mutex<Statement>,
@@ -25,7 +26,7 @@ impl Connection {
         self.interrupted.notify_all();
     }
 
-    /// A statement that ends by an interrupt alone.
+    /// Runs a statement that only an interrupt ends.
     fn run_without_end(&self) {
         let mut statement = self.statement.lock().unwrap();
         statement.runs = true;
@@ -35,7 +36,7 @@ impl Connection {
         *statement = Statement::default();
     }
 
-    /// One of two steps; whether it was broken off between them.
+    /// Runs a statement of two steps; returns true if it was interrupted between them.
     fn run(&self) -> bool {
         self.statement.lock().unwrap().runs = true;
         std::mem::take(&mut *self.statement.lock().unwrap()).is_broken
@@ -51,7 +52,7 @@ fn take(fold: &Fold) -> impl std::ops::DerefMut<Target = Option<Arc<Connection>>
 #[test]
 fn a_commit_breaks_off_what_yields_and_nothing_else() {
     let mut model = loom::model::Builder::new();
-    // Without a bound there are too many orders.
+    // Without this bound there are too many orders.
     model.preemption_bound = Some(3);
     model.check(|| {
         let fold = Arc::new(Fold::default());
