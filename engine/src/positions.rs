@@ -144,8 +144,8 @@ impl Claims {
         self.group.filter(|_| self.group == self.journal && self.unsettled.is_empty())
     }
 
-    /// The offset at which a partition of ticks goes on, so that outputs exist of all records before it and of none
-    /// behind; `None`: the beginning. By the newest outputs and snapshots, all records before `outputs` were processed.
+    /// The offset at which a partition of ticks goes on: outputs exist of all records before it and of none behind.
+    /// `None` is the beginning. By the newest outputs and snapshots, all records before `outputs` were processed.
     ///
     /// # Errors
     /// If there is no such offset.

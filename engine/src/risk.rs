@@ -221,7 +221,7 @@ impl RequestPartition {
         }
         self.results_bytes -= bytes;
         let before = self.complete_before();
-        // Results always go with the offset, even if it stays: it ties them to the group's membership, and the next
+        // Results always go with the offset, even if it stays. It ties them to the group's membership, and the next
         // owner waits for it before looking for answers.
         let is_due = std::mem::take(&mut self.offset_due);
         let moves = is_due || before > self.sealed_offset || !sealed.risk_results.is_empty();

@@ -580,9 +580,9 @@ impl PartitionIntake {
         self.quorum.settle();
     }
 
-    /// The greatest event time after ticks with these times, if the record is calm: none is behind the watermark that
-    /// they leave, ends a bar or has the market sampled. Then none is late, and only their order within a group
-    /// matters.
+    /// The greatest event time after ticks with these times, if the record is calm; else `None`. In a calm record no
+    /// tick is behind the watermark that they leave, ends a bar or has the market sampled. Then none is late, and only
+    /// their order within a group matters.
     fn calm_until(&self, times_ns: &[i64]) -> Option<i64> {
         let before_ns = self.event_time_max_ns?;
         let (min, max) = times_ns

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The market is kept on the host, beside the intake, where it costs a tick one store, because requests read few
-//! symbols. It is a function of the partition's log: a sample is taken when event time first reaches a multiple of the
-//! interval, and late ticks are not seen. Prices are the last by event time: a tick that arrives out of order never
+//! symbols. It is a function of the partition's log: late ticks are not seen. A sample is taken when event time first
+//! reaches a multiple of the interval. Prices are the last by event time: a tick that arrives out of order never
 //! replaces a newer one.
 
 use std::fmt;

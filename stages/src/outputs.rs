@@ -1,7 +1,7 @@
 //! Encoded signals and their canonical order.
 //!
-//! Lanes finish groups in any order. A partition's signals are put back into the order of their causes before they are
-//! written, so that the topic's bytes do not depend on lanes or batches.
+//! Lanes finish groups in any order. A partition's signals are written in the order of their causes, so that the
+//! topic's bytes do not depend on lanes or batches.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

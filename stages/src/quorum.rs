@@ -9,8 +9,8 @@
 //! The *reference* is the greatest event time of the partition's accepted ticks; [`crate::ahead`] defines which ticks
 //! are ahead of it. A tick that is ahead is a dead letter, at no cost to others.
 //!
-//! A tick that is ahead is a *vote* of its symbol for its time, unless it is ahead of the writing time of its record:
-//! such an event has not happened yet. A jump is followed when
+//! A tick that is ahead is a *vote* of its symbol for its time. One that is ahead of the writing time of its record is
+//! none, because such an event has not happened yet. A jump is followed when
 //!
 //! - [`JUMP_TICKS`] ticks of it follow each other without a tick in time among them, and
 //! - more symbols vote for it than others *are heard*: symbols of which a tick in time was written within the last
@@ -112,7 +112,7 @@ pub(crate) struct JudgedTick<'a> {
 /// The effect of a tick on the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moves {
-    /// That of any tick: a later one moves it, a late one does not.
+    /// The effect of any tick: a later one moves it, a late one does not.
     Normally,
     /// The reference moves back to the tick.
     Back,

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The window is that of IPsec against replayed packets, with its bits in a ring of words as in RFC 6479. An id above
-//! the greatest moves the window, and one within it is looked up. Of an id behind it, the repetition is unknown. So a
+//! the greatest moves the window, and one within it is looked up. An id behind it may or may not be a repetition. So a
 //! trade costs two memory accesses, and a symbol a fixed number of bytes, however many trades it has.
 //!
 //! The window only watches, since not every venue's ids are unique: a trade that repeats an id counts in bars like any

@@ -276,8 +276,9 @@ impl Core {
         if removed.is_empty() { Ok(()) } else { Err(CoreError::TicksRemoved { topic, removed }) }
     }
 
-    /// The place at which a partition with a read state begins. If the log has removed records that the state lacks, it
-    /// begins with the first one left and with no state, unless the state has everything that was processed.
+    /// The place at which a partition with a read state begins. If the log has removed records that the state lacks,
+    /// that is the first record left. The partition then begins without state, unless the state has everything that was
+    /// processed.
     fn beginning(&mut self, assigned: Assigned, restored: &mut Restored) -> Beginning {
         let Assigned { partition, committed, lost_from, .. } = assigned;
         let (first, snapshot_offset) = (restored.first, restored.offset);

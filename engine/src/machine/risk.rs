@@ -146,9 +146,9 @@ impl Core {
     }
 
     /// Takes the market for the requests whose turn has come, and has tasks made of them. A request that asks the
-    /// market waits while the market of any partition whose requests are read is older than it has been: its ticks are
-    /// read again from a snapshot on. While ticks are caught up with, the market is that of the offset reached, unless
-    /// the request says that it waits.
+    /// market waits while the market of any partition with open requests is older than it has been: such a partition
+    /// reads its ticks again. While ticks are caught up with, the market is that of the offset reached, unless the
+    /// request says that it waits.
     pub(crate) fn prepare_requests(&mut self) {
         if !self.has_room_for_answers() || !self.risk.arrivals.is_waiting() {
             return;

@@ -26,7 +26,7 @@ struct Group {
     epoch: i64,
     lane: Option<LaneId>,
     in_flight: VecDeque<InFlight>,
-    /// The earlier state and inputs from which the group's state on a device can be made again; `None` if they would be
+    /// The earlier state and inputs from which the group's state on a device can be made again. `None` if they would be
     /// too large, or the lane is on the processor.
     kept: Option<Kept>,
 }

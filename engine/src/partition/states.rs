@@ -28,8 +28,8 @@ pub(crate) struct Placed {
 }
 
 impl States {
-    /// No snapshots besides the one from which the state comes. Before its state was lost, the partition may have
-    /// handed out a later one that was not in the log when the state was read. No older snapshot may take its place.
+    /// Begins with the snapshot from which the state comes. Before its state was lost, the partition may have handed
+    /// out a later one that was not in the log when the state was read. No older snapshot may take its place.
     pub(super) fn new(from: Placed, gone_out: Option<Placed>) -> Self {
         let gone_out = gone_out.filter(|later| later.offset > from.offset);
         let Placed { offset, place } = gone_out.unwrap_or(from);

@@ -1,13 +1,13 @@
-// Folds trades and quotes into bars and closes them: the twin of `slab.rs`, `time.rs`, `filled.rs` and `quotes.rs`. Rows come
-// sorted by slot, each slot's in log order; trades, quotes and watermarks apart.
+// Folds trades and quotes into bars and closes them: the twin of `slab.rs`, `time.rs`, `filled.rs` and `quotes.rs`.
+// Rows come sorted by slot, those of a slot in log order. Trades, quotes and watermarks are in lists of their own.
 //
-//   fold_runs    one thread per RUN of trades: neighbours of one slot and bar become one part, so that a busy slot's
+//   fold_runs    one thread per RUN of trades: neighbours of one slot and bar become one part. So a busy slot's
 //                trades are folded in parallel. Folding is exact and associative.
-//   fold_quotes  the same for quotes of time bars: the last by event time is what counts of neighbours.
+//   fold_quotes  the same for quotes of time bars: of neighbours, the last by event time counts.
 //   close_bars   one thread per slot: merges its parts into its open bars, and closes those that are over or full.
 //
-// Volume bars have no parts, because where one ends depends on where the one before it ended: their trades are taken one by
-// one. So are quotes for bars by count or volume. Sizes of trades are not negative.
+// Volume bars have no parts, because the end of a bar depends on the end of the one before. Their trades are added one
+// by one, and so are quotes for bars by count or volume. Sizes of trades are not negative.
 
 #include "device.cuh"
 
@@ -22,7 +22,7 @@ static const u32 AGGRESSORS = 3;
 
 enum Kind { TIME, TRADES, VOLUME };
 
-// Bid and ask. No orders are zeros.
+// Bid and ask. A top without orders is all zeros.
 struct Top {
     i64 bid_e9, ask_e9;
     i64 bid_size, ask_size;
@@ -81,7 +81,7 @@ struct Quote {
     Top top;
 };
 
-// Of neighbouring quotes of one slot and bar, the last one by event time.
+// The last quote by event time among neighbouring quotes of one slot and bar.
 struct QuotePart {
     i64 number;
     i64 time_ns;
@@ -130,7 +130,7 @@ struct FoldArgs {
 
 __device__ inline i128 greatest_i128() { return (i128)(((unsigned __int128)1 << 127) - 1); }
 
-// Unsigned, so that a notional may wrap: it is taken modulo 2^128, and `notional_of` says whether it is known.
+// Unsigned, so that a notional may wrap: it is taken modulo 2^128, and `notional_of` checks whether it is exact.
 typedef unsigned __int128 u128;
 
 __device__ inline i128 sum(i128 a, i128 b) { return b <= greatest_i128() - a ? a + b : greatest_i128(); }
@@ -172,7 +172,7 @@ __device__ inline void add(bool by_event_time, Bar &bar, const Bar &later) {
     }
 }
 
-// Sum of price times size; the least i128 where the sum may need more than 128 bits, so that it is not known.
+// Sum of price times size; the least i128 if the sum may need more than 128 bits and is thus unknown.
 __device__ inline i128 notional_of(const Bar &bar) {
     u64 high = bar.high_e9 < 0 ? 0 - (u64)bar.high_e9 : bar.high_e9;
     u64 low = bar.low_e9 < 0 ? 0 - (u64)bar.low_e9 : bar.low_e9;
@@ -187,7 +187,7 @@ __device__ inline i64 floor_divide(i64 dividend, i64 divisor) {
     return dividend % divisor < 0 ? quotient - 1 : quotient;
 }
 
-// The time at which a bar begins. A time beyond the range of i64 is given as the end of that range.
+// The time at which a bar begins, clamped to the range of i64.
 __device__ inline i64 time_of(i128 number, i64 interval_ns) {
     const i64 GREATEST = 0x7fffffffffffffffll;
     if (number > GREATEST) number = GREATEST;
@@ -248,7 +248,8 @@ extern "C" __global__ void fold_quotes(const __grid_constant__ FoldArgs args) {
     args.quote_part_count[run] = count;
 }
 
-// The first position of a range at which a condition holds, which then holds at all later ones too; `end` where it holds at none.
+// The first position of a range at which a condition holds, which then holds at all later ones too; `end` if there is
+// none.
 template <typename Condition>
 __device__ u32 first_where(u32 begin, u32 end, Condition holds) {
     while (begin < end) {
@@ -313,12 +314,13 @@ struct RecentQuotes {
         for (i64 to = count; to > position; --to) at(to) = at(to - 1);
         at(position) = {quote.time_ns, quote.top};
         ++count;
-        // A later trade may ask for quotes from this time on, and for the last quote before it: older ones are not needed.
+        // A later trade may ask for quotes from this time on, and for the last quote before it. Older ones are not
+        // needed.
         i128 settled_ns = (i128)at(count - 1).time_ns - allowed_lateness_ns;
         while (count > 1 && at(1).time_ns <= settled_ns) forget_oldest();
     }
 
-    // The last quote at an event time or before.
+    // The last quote at or before an event time.
     __device__ Top before(i64 time_ns) {
         for (i64 position = count; position > 0; --position) {
             if (at(position - 1).time_ns <= time_ns) return at(position - 1).top;
@@ -391,7 +393,8 @@ struct Closing {
         count -= over;
     }
 
-    // The open bar with this number. It is opened if there is none yet; the result is null if there is no room for it.
+    // The open bar with this number, which is opened if it does not exist. The result is null if there is no room for
+    // it.
     __device__ Bar *bar_at(i64 number) {
         u32 position = first_where(0, count, [&](u32 bar) { return open[bar].number >= number; });
         if (position < count && open[position].number == number) return open + position;
@@ -432,7 +435,7 @@ struct Closing {
 
     __device__ RecentQuotes &recent_quotes() { return ((RecentQuotes *)args.kept_quotes)[slot]; }
 
-    // Takes in the quotes before a row.
+    // Adds the quotes before a row.
     __device__ void add_quotes_before(u32 row) {
         RecentQuotes &recent = recent_quotes();
         for (; next_quote < args.quote_begin[place + 1]; ++next_quote) {
@@ -455,7 +458,7 @@ struct Closing {
         }
     }
 
-    // Time bars: takes in all parts, trades and quotes as their rows come.
+    // Adds all parts of time bars, trades and quotes in the order of their rows.
     __device__ void add_parts_by_time(Walk<Part> trades, Walk<QuotePart> quotes) {
         for (;;) {
             const Part *of_trades = trades.at();

@@ -1,4 +1,4 @@
-// Puts closed bars where they belong: the twin of `twin.rs`, whose module `compaction` has the formula.
+// Puts closed bars in order: the twin of `twin.rs`; the formula is in the module `compaction`.
 //
 //   scan_places  one thread per place: counts the bars of the places before it in its tile, and those of each tile.
 //   scan_tiles   one block: counts the bars of the tiles before each tile.

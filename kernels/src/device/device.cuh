@@ -1,8 +1,8 @@
-// What all kernels share: names of types, and which slot a thread works on.
+// Declarations for all kernels: names of types, and the slot of a thread.
 //
 // The numeric contract is that of the crate. Kernels are compiled without contraction (`--fmad=false`); divisions and
-// square roots are rounded to nearest, as on processors. NaN has one form here, because the results that are NaN stand for
-// "not available" and nothing is computed from them.
+// square roots are rounded to nearest, as on processors. NaN has one form here: a result of NaN means "not available",
+// and nothing is computed from it.
 #pragma once
 
 #include "indicators.cuh"
@@ -51,7 +51,7 @@ struct ClosedBar {
     u32 rank;  // Bars that its place had closed before it, of all specifications.
 };
 
-// The bars that slots have closed: each slot's in a list, in the order they closed.
+// The bars that slots have closed: a list for each slot, in the order of closing.
 struct ClosedBars {
     u64 places;
     const u32 *slot;   // By place.

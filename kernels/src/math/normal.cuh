@@ -29,7 +29,7 @@ __device__ inline double mills(double x) {
     return estrin(TABLE.above, x) / estrin(TABLE.below, x);
 }
 
-// Φ(−x) · exp(x²/2) of x and of y = x + distance, and by how much it falls from one to the other; all times a factor.
+// Φ(−x) · exp(x²/2) of x and of y = x + distance, and its fall from one to the other; all times a factor.
 struct Mills {
     double near, far, fall;
 

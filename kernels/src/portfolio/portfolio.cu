@@ -1,7 +1,7 @@
-// Profits of books in scenarios: the twin of `scenarios.rs`, `revaluation.rs` and `tree.rs`, which have the formulas. Numbers of
-// a scenario are side by side with those of the next one.
+// Profits of books in scenarios: the twin of `scenarios.rs`, `revaluation.rs` and `tree.rs`, which have the formulas.
+// Numbers of neighbouring scenarios are side by side.
 //
-//   draw_normals       one thread per asset and two scenarios: draws the normal numbers that returns are made of.
+//   draw_normals       one thread per asset and two scenarios: draws the normal numbers from which returns are made.
 //   move_spots         one thread per asset and scenario: turns normal numbers into moves of spot prices.
 //   revalue_positions  one thread per position and scenario: computes its profit.
 //   sum_books          one thread per scenario: sums profits by book.
@@ -85,7 +85,7 @@ __device__ inline double moved(const PortfolioArgs &args, int column, u64 at, do
     return constant + slope * years;
 }
 
-// The payoff of an exercise now.
+// The payoff of an option that expires now.
 __device__ inline double paid_now(const HeldTerms &terms, double spot) {
     double pays = terms.sign * (spot - terms.strike);
     if (!(pays > 0.0)) return 0.0;

@@ -2,8 +2,8 @@
 //! number.
 //!
 //! The rates are not measured on this machine, so that the same request is admitted or refused everywhere. Those of
-//! options, paths, positions and rules are about three times the time of one core with AVX-512 (docs/benchmarks.md),
-//! which is about the time of one without AVX2. The others are guesses: nobody has measured them.
+//! options, paths, positions and rules are about three times the time of one core with AVX-512 (docs/benchmarks.md).
+//! One core without AVX2 takes about that time. The others are guesses: nobody has measured them.
 
 use warptape_kernels::pricing::BLOCK_SAMPLES;
 

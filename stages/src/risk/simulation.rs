@@ -17,7 +17,7 @@ use super::matrices::{self, MarketReturns, of_matrix};
 use super::rounds::{Plan, ProblemKind, Round};
 use super::{bad, check_count, early_exercise};
 
-/// Greatest product of a request's samples and the sums of each: sums of blocks are kept until the end, and a waiting
+/// Greatest product of a request's samples and the sums of each. Sums of blocks are kept until the end, and a waiting
 /// thread adds them up.
 const NUMBERS_MAX: i64 = 1 << 28;
 

@@ -1,5 +1,5 @@
-//! Value at risk and expected shortfall by scenarios: a round for the profits, one for their order, and one for the
-//! losses of positions in the tails.
+//! Value at risk and expected shortfall by scenarios, in three rounds: the profits, their order, and the losses of
+//! positions in the tails.
 
 use std::ops::Range;
 use std::sync::Arc;
