@@ -113,7 +113,7 @@ pub struct Rows {
     pub price_e9: Vec<i64>,
     /// Size of a trade, or **ask price** of a quote, in 1e-9; the kind has the unit of a large trade's size.
     pub size_e9: Vec<i64>,
-    /// One entry for each quote: sizes of bid and ask in the unit of its kind; 0 if they are unknown, [`ABSENT`] for a
+    /// One entry for each quote: sizes of bid and ask in the unit of its kind. 0 if they are unknown, [`ABSENT`] for a
     /// side without orders.
     pub quote_sizes: Vec<[i64; 2]>,
     /// Offset of the row's record.

@@ -146,7 +146,7 @@ impl Core {
     }
 
     /// Takes the market for the requests whose turn has come, and has tasks made of them. A request that asks the
-    /// market waits while the market of any partition with open requests is older than it has been: such a partition
+    /// market waits while the market of any partition with open requests is older than it has been. Such a partition
     /// reads its ticks again. While ticks are caught up with, the market is that of the offset reached, unless the
     /// request says that it waits.
     pub(crate) fn prepare_requests(&mut self) {

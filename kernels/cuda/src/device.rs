@@ -29,7 +29,7 @@ pub(crate) struct CudaDevice {
     downloads: VecDeque<(Pinned, usize)>,
     ended: Vec<Pinned>,
     memory: BTreeSet<Address>,
-    /// The first failure of this value or of one opened beside it, which answers every later call: a failure breaks a
+    /// The first failure of this value or of one opened beside it, which answers every later call. A failure breaks a
     /// context with all of its streams.
     failure: Arc<OnceLock<DeviceError>>,
 }

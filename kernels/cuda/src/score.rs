@@ -24,7 +24,7 @@ const SCORE_MAX: f64 = 1_000_000.0;
 
 impl Score {
     /// `round(100 · √(copy GB/s / 1000 · f64 GFLOP/s / 1000))`, from 1 to 1,000,000. This is the geometric mean of the
-    /// two limits of the kernels, which move columns and compute in `f64`, so that neither alone makes a GPU fast.
+    /// two limits of the kernels, which move columns and compute in `f64`. So neither alone makes a GPU fast.
     pub fn value(&self) -> i32 {
         let mean = (self.copy_gb_s / 1000.0 * (self.f64_gflop_s / 1000.0)).sqrt();
         (100.0 * mean).round().clamp(1.0, SCORE_MAX) as i32

@@ -1,10 +1,10 @@
 //! A device for tests: the kernels' own sources, compiled for this processor by the C++ compiler and run here.
 //!
 //! A launch takes threads and blocks in one of several orders, in blocks of one of several sizes, by the number of the
-//! launch (`emulator.h` has the waiting of threads for each other). Calls are carried out as late as possible, so that
+//! launch. `emulator.h` has the waiting of threads for each other. Calls are carried out as late as possible, so that
 //! uploads come before kernels that were launched first. The calling thread runs a background stream.
 //!
-//! Compiled libraries are kept beside the program of the test, under the hash of all their inputs, so that each text is
+//! Compiled libraries are kept beside the program of the test, under the hash of all their inputs. So each text is
 //! compiled once and not by every test.
 #![allow(unsafe_code)]
 

@@ -42,7 +42,7 @@ pub struct ClosedBars {
     pub ask_price_e9: Vec<i64>,
     /// Volumes and numbers of the trades with a known aggressor.
     pub by_side: Vec<BySide>,
-    /// Sizes of bid and ask; 0 if the quote has no sizes, [`crate::ABSENT`] for a side without orders,
+    /// Sizes of bid and ask. 0 if the quote has no sizes, [`crate::ABSENT`] for a side without orders,
     /// [`crate::FORGOTTEN`] if the quote is no longer kept.
     pub quote_sizes_e9: Vec<[i128; 2]>,
     /// True if the bar was closed before its end ([`RowKind::CUT`]).

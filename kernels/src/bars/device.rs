@@ -203,7 +203,7 @@ impl BarSlab {
 }
 
 /// Number of words of a slot's quotes under a specification. Time bars keep bid and ask. Other bars keep a ring: its
-/// beginning, the number of quotes, a mark if one was forgotten, and the event time, bid and ask of each.
+/// beginning, the number of quotes, and a mark if one was forgotten. Each quote has its event time, bid and ask.
 pub(crate) fn quote_words(spec: BarSpec) -> usize {
     match spec {
         BarSpec::Time { .. } => TOP_WORDS,

@@ -12,9 +12,8 @@
 //!
 //! - *time bars*: the last quote before the bar's end. A quote that comes after the bar is closed is not before its
 //!   end, or is late. So the choice does not depend on the time at which the watermark closes the bar.
-//! - *tick and volume bars*: the last quote up to the event time of the trade that ends the bar, among those that
-//!   arrived before that trade. If [`RECENT_QUOTES_MAX`] quotes with later event times arrived before it, that quote is
-//!   forgotten.
+//! - *tick and volume bars*: the last quote up to the event time of the trade that ends the bar, if it arrived before
+//!   that trade. If [`RECENT_QUOTES_MAX`] quotes with later event times arrived before it, that quote is forgotten.
 //!
 //! A bar without such a quote has 0 for both prices, and sizes that say so ([`crate::ABSENT`], [`FORGOTTEN`]).
 //!

@@ -149,8 +149,8 @@ impl TimeBars {
         Current { position, start_ns: self.start_ns(number), end_ns: self.end_ns(number) }
     }
 
-    /// Closes the bars that end at the watermark or before, oldest first, so that a bar without a quote of its own has
-    /// the last one before it.
+    /// Closes the bars that end at the watermark or before, oldest first. So a bar without a quote of its own has the
+    /// last one before it.
     fn close(&mut self, watermark_ns: i64, rows: &Rows, cause: usize, closed: &mut ClosedBars) {
         let count = self.open.iter().take_while(|row| self.end_ns(row.number) <= watermark_ns).count();
         for position in 0..count {

@@ -1,8 +1,8 @@
 // Puts closed bars in order: the twin of `twin.rs`; the formula is in the module `compaction`.
 //
-//   scan_places  one thread per place: counts the bars of the places before it in its tile, and those of each tile.
-//   scan_tiles   one block: counts the bars of the tiles before each tile.
-//   gather_bars  sixteen threads per bar: copies it, so that neighbouring threads copy neighbouring words.
+//   scan_places  one thread per place. Counts the bars of the places before it in its tile, and those of each tile.
+//   scan_tiles   one block. Counts the bars of the tiles before each tile.
+//   gather_bars  sixteen threads per bar. Copies it, so that neighbouring threads copy neighbouring words.
 
 #include "device.cuh"
 

@@ -22,8 +22,8 @@ pub struct GroupRows<'a> {
     pub range: Range<usize>,
 }
 
-/// Rows of groups, counted by slot, to be written sorted by slot: those of a slot in log order, with trades, quotes and
-/// watermarks in lists of their own. The *place* of a slot counts all slots of the groups, the first group's first.
+/// Rows of groups, counted by slot, to be written sorted by slot, and those of a slot in log order. Trades, quotes and
+/// watermarks are in lists of their own. The *place* of a slot counts all slots of the groups, the first group's first.
 pub struct StagedRows<'a> {
     groups: &'a [GroupRows<'a>],
     marks: usize,

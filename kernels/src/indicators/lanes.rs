@@ -1,5 +1,5 @@
-//! Numbers and rings by slot, four slots side by side, with two ways of access: a whole block in place, or any slots
-//! copied out and back.
+//! Numbers and rings by slot, four slots side by side. There are two ways of access: a whole block in place, or any
+//! slots copied out and back.
 
 use super::ring::{Ring, RingStep};
 

@@ -10,7 +10,7 @@
 //! sums they are numbers, like everything else.
 //!
 //! **State** is one column per quantity and one ring per kind of value. A slot's place in its rings, the shape of its
-//! sums and their renewal depend on its own bars alone, not on the slots beside it nor on cuts.
+//! sums and their renewal depend on its own bars alone. Neighbouring slots and cuts have no effect.
 
 mod averages;
 mod columns;

@@ -12,7 +12,7 @@ use super::table::WINDOW_MAX;
 /// Least size of a sum, relative to its peak, before it is made anew.
 const FRESH: f64 = 1e-4;
 
-// Right after a renewal, Σd² − (Σd)²/n is at least Σd²/n, because the anchor is within the window. That must not
+// Right after a renewal, Σd² − (Σd)²/n is at least Σd²/n, because the anchor is within the window. The renewal must not
 // trigger another.
 const _: () = assert!(FRESH * (WINDOW_MAX as f64) < 0.5);
 

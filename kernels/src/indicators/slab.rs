@@ -24,8 +24,8 @@ pub struct IndicatorSlab {
 }
 
 impl IndicatorSlab {
-    /// A slab with no slots. The parameters must have passed [`IndicatorParams::check`]. Of the parameters of signals,
-    /// only the lines on which values may lie matter.
+    /// A slab with no slots. The parameters must have passed [`IndicatorParams::check`]. Those of signals matter only
+    /// by the lines on which values may lie.
     pub fn new(params: IndicatorParams, signals: &SignalParams) -> Self {
         Self {
             slots: 0,
@@ -58,8 +58,8 @@ impl IndicatorSlab {
     /// slot without room.
     pub fn update(&mut self, isa: Isa, closed: &ClosedBars, out: &mut IndicatorColumns) {
         out.resize(closed.len(), self.has_further);
-        // Four bars of different slots are computed side by side, which fills AVX2's registers; with fewer bars, the
-        // values of one bar are computed side by side.
+        // Four bars of different slots are computed side by side, which fills AVX2's registers. With fewer bars, the
+        // values of one bar are side by side.
         let isa = if closed.len() < 4 { isa } else { isa.of_four() };
         if self.has_further {
             isa.run(Update::<true> { slab: self, closed, out });

@@ -1,6 +1,6 @@
-//! Indicator state as bytes. For each slot: the number of its bars, its averages, and for each window its values from
-//! the oldest to the newest, and the sums over them. Values that have left a window are not written. Kept values of
-//! indicators follow likewise. Indicators that are off have no bytes.
+//! Indicator state as bytes. Each slot has the number of its bars, its averages, and for each window its values, oldest
+//! first, and their sums. Values that have left a window are not written. Kept values of indicators follow likewise.
+//! Indicators that are off have no bytes.
 
 use super::averages::{AVERAGES, BARS};
 use super::ring::Ring;

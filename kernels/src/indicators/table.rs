@@ -2,8 +2,8 @@
 //!
 //! - its columns: variant, name in signals, unit, description;
 //! - its parameters: key, type (`u32` for a window of closed bars), default, allowed values, letter in formulas,
-//!   purpose. An indicator whose first parameter may be 0 is off at 0: then its columns have no values, and neither
-//!   states nor recorded configurations contain it;
+//!   purpose. An indicator whose first parameter may be 0 is off at 0. Then its columns have no values, and states and
+//!   recorded configurations do not contain it;
 //! - the quantities of each slot's last bars that it alone keeps, each with the window that gives their number;
 //! - the text of its row in `docs/indicators.md`, which has the notation: first bar, formula, seeds and conventions.
 //!

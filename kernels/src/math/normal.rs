@@ -5,9 +5,10 @@
 //! accurate as the middle.
 //!
 //! *Inverse*, in the regions of Wichura's algorithm AS 241, with `q = p − ½`. For `|q| ≤ 0.425` it is `q · A(r)/B(r)`
-//! with `r = 0.425² − q²`, of degrees 7 and 7: 7.5e-17. Otherwise it is a rational function of `t = √(−2 ln min(p, 1 −
-//! p))`: of degrees 8 and 7 for `t ≤ 8.6`, 7.5e-18; of degrees 7 and 6 beyond, 1.3e-16. All coefficients:
-//! `tests/scripts/fit_math.py`. Largest errors measured: below [`CDF_ULP_ERROR_MAX`] and [`INVERSE_ULP_ERROR_MAX`].
+//! with `r = 0.425² − q²`, of degrees 7 and 7: 7.5e-17. Otherwise it is a rational function of
+//! `t = √(−2 ln min(p, 1 − p))`: of degrees 8 and 7 for `t ≤ 8.6`, 7.5e-18; of degrees 7 and 6 beyond, 1.3e-16. All
+//! coefficients: `tests/scripts/fit_math.py`. Largest errors measured: below [`CDF_ULP_ERROR_MAX`] and
+//! [`INVERSE_ULP_ERROR_MAX`].
 
 use super::exp::exp_of_sum;
 use super::{Real, estrin, ln, value_and_slope};

@@ -6,18 +6,18 @@
 //!   quantile of R's type 7 (Hyndman and Fan, *Sample quantiles in statistical packages*, 1996), the default of NumPy's
 //!   `quantile(x, p)`.
 //! - *Expected shortfall* is `−(x₀ + … + x_{k−1} + t·x_k) / (n·p)` with `k = ⌊n·p⌋` and `t = n·p − k`. This is the mean
-//!   of the worst share p of all scenarios, the last of them counted in part (Acerbi and Tasche, *On the coherence of
-//!   expected shortfall*, 2002). It is never below the value at risk.
+//!   of the worst share p of all scenarios, the last of them counted in part. It is never below the value at risk
+//!   (Acerbi and Tasche, *On the coherence of expected shortfall*, 2002).
 //!
 //! Both have a *standard error* if profits were drawn independently. It follows from the order of the profits alone:
 //!
-//! - of the value at risk, half of the difference between the profits of the ranks `h − s` and `h + s` with `s =
-//!   √(n·p·(1 − p))`. The number of profits below the true quantile is binomial, and s is its standard deviation (David
-//!   and Nagaraja, *Order statistics*, 2003, 7.1). Ranks are rounded away from `h`, and limited to the worst and the
-//!   best profit.
-//! - of the expected shortfall, `√((V + (1 − p)·(E − Q)²) / (n·p))`, with the variance V of the ⌈n·p⌉ worst profits,
-//!   the expected shortfall E and the value at risk Q (Trindade, Uryasev, Shapiro and Zrazhevsky, *Financial prediction
-//!   with constrained tail risk*, 2007).
+//! - of the value at risk, half of the difference between the profits of the ranks `h − s` and `h + s`, with the
+//!   standard deviation `s = √(n·p·(1 − p))`. The number of profits below the true quantile is binomial, with that
+//!   deviation (David and Nagaraja, *Order statistics*, 2003, 7.1). Ranks are rounded away from `h`, and limited to the
+//!   worst and the best profit.
+//! - of the expected shortfall, `√((V + (1 − p)·(E − Q)²) / (n·p))`. V is the variance of the ⌈n·p⌉ worst profits, E
+//!   the expected shortfall and Q the value at risk. The source is Trindade, Uryasev, Shapiro and Zrazhevsky,
+//!   *Financial prediction with constrained tail risk*, 2007.
 //!
 //! Both are losses: weighted means over few scenarios, which are a [`Tail`]. The same mean of the profits of a part is
 //! that part's *component*: its derivative by the size of the part. Components add up to the whole (Euler). A

@@ -75,7 +75,7 @@ impl Portfolio {
                 Instrument::Digital { expiry_years, .. } if expiry_years > 0.0 => {
                     *digital_deltas.next().expect("one for each option")
                 }
-                // An option that expires now has the delta of its payoff at the present spot; at the strike it pays
+                // An option that expires now has the delta of its payoff at the present spot. At the strike it pays
                 // nothing, and its delta is 0.
                 Instrument::Option { kind, strike, .. } | Instrument::American { kind, strike, .. } => {
                     if kind.sign() * (market.spot - strike) > 0.0 { kind.sign() } else { 0.0 }

@@ -1,10 +1,10 @@
 // Profits of books in scenarios: the twin of `scenarios.rs`, `revaluation.rs` and `tree.rs`, which have the formulas.
 // Numbers of neighbouring scenarios are side by side.
 //
-//   draw_normals       one thread per asset and two scenarios: draws the normal numbers from which returns are made.
-//   move_spots         one thread per asset and scenario: turns normal numbers into moves of spot prices.
-//   revalue_positions  one thread per position and scenario: computes its profit.
-//   sum_books          one thread per scenario: sums profits by book.
+//   draw_normals       one thread per asset and two scenarios. Draws the normal numbers from which returns are made.
+//   move_spots         one thread per asset and scenario. Turns normal numbers into moves of spot prices.
+//   revalue_positions  one thread per position and scenario. Computes its profit.
+//   sum_books          one thread per scenario. Sums profits by book.
 
 #include "exp.cuh"
 #include "normal.cuh"

@@ -1,10 +1,10 @@
 //! Greeks of American options by simulation, from the paths of the price itself.
 //!
 //! Vega, theta and rho are derivatives path by path, with the stops held fixed. At the best boundary exercise pays as
-//! much as waiting, so that a move of the boundary has no effect to first order (Piterbarg, *A Practitioner's Guide to
-//! Pricing and Hedging Callable Libor Exotics in Forward Libor Models*, 2003; Glasserman, *Monte Carlo Methods in
-//! Financial Engineering*, 2004, chapter 7.2). An imperfect rule makes them wrong in proportion, which their standard
-//! errors do not contain.
+//! much as waiting, so that a move of the boundary has no effect to first order. That is shown by Piterbarg (*A
+//! Practitioner's Guide to Pricing and Hedging Callable Libor Exotics in Forward Libor Models*, 2003). See also
+//! Glasserman (*Monte Carlo Methods in Financial Engineering*, 2004, chapter 7.2). An imperfect rule makes them wrong
+//! in proportion, which their standard errors do not contain.
 //!
 //! Delta is the difference of two prices from the same random numbers. Gamma is the difference of two deltas path by
 //! path, with the bumped spots that other contracts use for gamma. The rule depends on prices and dates and stays when

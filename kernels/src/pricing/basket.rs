@@ -149,7 +149,7 @@ impl BasketSimulation {
         &self.spec
     }
 
-    /// The excess of the option over the simulated one: the present value of all deliveries minus the strike's; `None`
+    /// The excess of the option over the simulated one: the present value of all deliveries minus the strike's. `None`
     /// unless the put is simulated in place of a call.
     pub(super) fn more(&self) -> Option<More> {
         self.is_put_of_call.then(|| {

@@ -213,8 +213,9 @@ impl Discounted {
 /// its own, so that the next lanes need not wait for all of its steps.
 ///
 /// If little time is left the legs are nearly equal, and their difference would lose most of its digits. So the price
-/// of the option out of the money (the call if the strike is above the forward, else the put) is computed as the fall
-/// of Mills's ratio from one leg to the other. The other option is worth that plus its value without volatility.
+/// of the option out of the money is computed as the fall of Mills's ratio from one leg to the other. The option out of
+/// the money is the call if the strike is above the forward, else the put. The other option is worth that plus its
+/// value without volatility.
 #[inline(always)]
 fn of_options(given: &Given, steps: &mut Intermediates) {
     let Given([sign, spot, strike, rate, carry, volatility, years]) = given;

@@ -2,9 +2,9 @@
 //!
 //! The first dimensions of the points are the most even ones, so they decide what matters most. Dimension 0 is the end
 //! of the Brownian motion `W` after n steps. Each further one is a point in the middle of two known ones, level by
-//! level, and on each level in the order of time (Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004,
-//! section 3.1; for any n as Jäckel, *Monte Carlo Methods in Finance*, 2002, section 10.8.3). Between known steps l and
-//! r without a known one between them comes `m = ⌊(l + r)/2⌋`, for which
+//! level, and on each level in the order of time. Sources are Glasserman, *Monte Carlo Methods in Financial
+//! Engineering*, 2004, section 3.1, and for any n Jäckel, *Monte Carlo Methods in Finance*, 2002, section 10.8.3.
+//! Between known steps l and r without a known one between them comes `m = ⌊(l + r)/2⌋`, for which
 //!
 //! ```text
 //!   W(m) = (r − m)/(r − l)·W(l) + (m − l)/(r − l)·W(r) + √((m − l)(r − m)/(r − l))·z
@@ -13,8 +13,8 @@
 //! With 6 steps, dimensions 0 to 5 are the ends of steps 6, 3, 1, 4, 2, 5. Steps have equal length, 1. A payoff gets
 //! `W(k + 1) − W(k)`, which is normal with variance 1.
 //!
-//! Paths are walked in the order of time, so that only the known points to the right of the present one are kept, the
-//! nearest on top. Each level adds at most one:
+//! Paths are walked in the order of time, so that only the known points to the right are kept, the nearest on top. Each
+//! level adds at most one:
 //!
 //! ```text
 //!   step 0:  draws 6, then 3, then 1; takes 1      ends: 6 3
@@ -67,7 +67,7 @@ pub(crate) fn bridge_points(steps: u32) -> Vec<BridgePoint> {
         });
         spans.extend([(from, middle), (middle, to)]);
     }
-    // Of points with the same left neighbour, the farther ones are on earlier levels.
+    // The farther ones of points with the same left neighbour are on earlier levels.
     points.sort_unstable_by_key(|point| (point.step, point.dimension));
     points
 }

@@ -1,5 +1,5 @@
-//! Price and Greeks of digital options, which pay an amount of cash, or so many units of the asset, if they end in the
-//! money (Reiner and Rubinstein, *Unscrambling the Binary Code*, Risk 4, 1991).
+//! Price and Greeks of digital options, which pay an amount of cash or of the asset if they end in the money. The
+//! source is Reiner and Rubinstein, *Unscrambling the Binary Code*, Risk 4, 1991.
 //!
 //! With `w = +1` for a call and `−1` for a put, `s = σ√T`, `d₁ = (ln(S/K) + (r − q + σ²/2)·T)/s` and `d₂ = d₁ − s`, the
 //! payment is worth `V = A·Φ(w·d)`, whose derivative by `d` is `f = w·A·φ(d)`:
@@ -231,7 +231,7 @@ mod tests {
     const PANELS: usize = 600;
 
     /// Price and Greeks by quadrature, and the sizes of their terms. The logarithm of the last price is normal, with
-    /// mean `m` and deviation `s`; derivatives by `m` are integrals of the payoff weighted by Hermite's polynomials.
+    /// mean `m` and deviation `s`. Derivatives by `m` are integrals of the payoff weighted by Hermite's polynomials.
     /// This needs neither Φ nor any derivative of the formula.
     fn by_quadrature(asked: &Asked) -> [[f64; GREEK_COLUMNS]; 2] {
         let Asked { kind, market, strike, years: t, payout, amount } = *asked;
@@ -347,8 +347,8 @@ mod tests {
         }
     }
 
-    /// With almost no volatility or almost no time, and far from the money, the price is that of a certain payment, and
-    /// no number is NaN.
+    /// The price is that of a certain payment with almost no volatility or time, and far from the money. No number is
+    /// NaN.
     #[test]
     fn without_deviation_it_is_known_what_is_paid() {
         for (volatility, years) in [(1e-6, 3e-9), (1e-6, 1.0), (1e-3, 1e-6), (1e-5, 60.0)] {

@@ -1,11 +1,11 @@
 //! The exercise rule of an American option: continuation values by regression over pilot paths (Longstaff and Schwartz,
 //! *Valuing American Options by Simulation*, 2001).
 //!
-//! From the last date back, the later payments of the pilot paths in the money are regressed on `1, y, y², y³`, where
-//! `y = ±(S/K − 1)` is the payoff of exercise in units of the strike. The paths themselves go back from expiry. At date
-//! k of n the Brownian motion that is `W` a date later is normal about `W·k/(k + 1)` with the variance `k/(k + 1)` (a
-//! Brownian bridge to 0 now). So only one date of them is kept, and the search may pause between any two dates. Sums
-//! over paths have the shape of those of prices.
+//! From the last date back, the later payments of the pilot paths in the money are regressed on `1, y, y², y³`. Here
+//! `y = ±(S/K − 1)` is the payoff of exercise in units of the strike. The paths themselves go back from expiry, as a
+//! Brownian bridge to 0 now. If the Brownian motion is `W` a date later, it is normal about `W·k/(k + 1)` at date k,
+//! with the variance `k/(k + 1)`. So only one date of the paths is kept, and the search may pause between any two
+//! dates. Sums over paths have the shape of those of prices.
 //!
 //! The value of waiting is at least that of the European option. If that exceeds the payoff, which is so up to a price
 //! that is found for each date beforehand, no path stops, whatever the regression. So no rule is worth less than
@@ -99,8 +99,8 @@ pub struct RuleSearch {
     dates_left: u32,
     /// The exercise rule of each date that is done.
     continuations: Vec<Continuation>,
-    /// The Brownian motion of the pilot paths at the last date that was done, by group, in units of the root of the
-    /// time between dates.
+    /// The Brownian motion of the pilot paths at the last date done, by group, in units of the root of the time between
+    /// dates.
     moved: Vec<Lanes<f64>>,
     /// Payments of the pilot paths if exercised at that date or later, in units of the strike.
     values: Vec<Lanes<f64>>,

@@ -1,6 +1,6 @@
 //! Calls that are simulated as puts. If the deviation of ln S is 3 or more, the mean of a call rests on a few paths out
-//! of millions, and no sample shows its error. So the price of the asset at expiry is a control variate of coefficient
-//! 1, whose expectation is known. The rest is the put, which pays at most the strike, and
+//! of millions. The samples do not show its error. So the price of the asset at expiry is a control variate of
+//! coefficient 1, whose expectation is known. The rest is the put, which pays at most the strike, and
 //!
 //! ```text
 //!   call = put + e^{−rT}·(E[A] − K)        A: the call's underlying, the price at expiry or a mean of prices

@@ -74,9 +74,9 @@ impl<T: Number> Common<T> {
     }
 }
 
-/// An option on the price at expiry. For gamma, the derivative of the path's payoff by the spot is multiplied by that
-/// of the density's logarithm (Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004, example 7.3.5):
-/// `±K·z/(S₀²·σ√T)` in the money.
+/// An option on the price at expiry. Gamma multiplies the derivative of the path's payoff by the spot by that of the
+/// density's logarithm: `±K·z/(S₀²·σ√T)` in the money. See Glasserman, *Monte Carlo Methods in Financial Engineering*,
+/// 2004, example 7.3.5.
 #[derive(Clone, Copy)]
 pub(crate) struct European<T: Number> {
     common: Common<T>,
@@ -199,8 +199,8 @@ impl<T: Number> Payoff<T> for Barrier<T> {
     }
 }
 
-/// An option that pays if the barrier was touched. It keeps the probability of a touch, given the prices, as `t + (1 −
-/// t)·e` after a step. If that is small, 1 minus the probability of no touch would have few digits, or none.
+/// An option that pays if the barrier was touched. It keeps the probability of a touch, given the prices, as
+/// `t + (1 − t)·e` after a step. If that is small, 1 minus the probability of no touch would have few digits, or none.
 #[derive(Clone, Copy)]
 pub(crate) struct KnockIn<T: Number> {
     common: Common<T>,

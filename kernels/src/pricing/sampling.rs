@@ -1,9 +1,9 @@
 //! The source of the numbers of paths: Philox or Sobol's points, by group, step and stream.
 //!
 //! Sobol's points are used in [`SOBOL_REPLICATES`] copies; block b belongs to replicate `b mod 32`. All begin with
-//! point 0, and each has a shift of its own: in each dimension a random word of 64 bits is added, bit by bit and
-//! without carry, to all points (a random digital shift; Owen, *Randomized QMC and nested uniform sampling*, 1995;
-//! L'Ecuyer and Lemieux 2002). So each replicate is right on average, and the replicates are independent.
+//! point 0, and each has a random digital shift of its own. In each dimension a random word of 64 bits is added, bit by
+//! bit and without carry, to all points. Sources are Owen, *Randomized QMC and nested uniform sampling*, 1995, and
+//! L'Ecuyer and Lemieux 2002. So each replicate is right on average, and the replicates are independent.
 //!
 //! Paths of several steps are made by a Brownian bridge (`bridge.rs`), whose points are the first dimensions. The
 //! extremes of lookback options, which are independent given the path, have the next dimensions in the order of time. A
@@ -26,7 +26,7 @@ pub enum Sampling {
     /// Sobol's points in [`SOBOL_REPLICATES`] copies with random shifts, with as many dimensions as steps, or twice as
     /// many for lookback options. A Brownian bridge makes paths of several steps.
     ///
-    /// The standard error is that of the mean of this many independent, unbiased copies: for a normal distribution its
+    /// The standard error is that of the mean of this many independent, unbiased copies. For a normal distribution its
     /// own relative error is about one eighth. Only full rounds of blocks count, one for each copy; errors fall fastest
     /// if their number is a power of two. After 2^23 rounds the points repeat. Pairs of paths that mirror each other do
     /// not help, because the points are already even on both sides.

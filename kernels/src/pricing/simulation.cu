@@ -1,6 +1,6 @@
 // Monte Carlo: the twin of `simulation.rs` and `greeks.rs`, which have the formulas. In `simulate_blocks` a thread
-// works on the paths that share a call of Philox – two lanes of a block in double, four in float – group by group. In
-// `simulate_greeks` it works on one lane.
+// works group by group on the paths that share a call of Philox. These are two lanes of a block in double, four in
+// float. In `simulate_greeks` it works on one lane.
 
 #include "bridge.cuh"
 #include "greeks.cuh"

@@ -42,7 +42,7 @@ pub enum Contract {
         /// Strike.
         strike: f64,
     },
-    /// An option on the price at expiry that depends on a barrier, watched all the time: it pays only if the barrier is
+    /// An option on the price at expiry that depends on a barrier, watched all the time. It pays only if the barrier is
     /// touched, or only if it is not.
     Barrier {
         /// Call or put.

@@ -1,5 +1,5 @@
-//! Sums over paths, in one shape: over the groups of a block lane by lane, over lanes by halves, over blocks by a tree
-//! of their numbers.
+//! Sums over paths, in one shape: over groups of a block lane by lane, over lanes by halves, over blocks by a numbered
+//! tree.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -128,7 +128,7 @@ impl Mean {
     }
 }
 
-/// Moments of samples with a control variate: the deviation of the control's mean from its expectation, times the slope
+/// Moments of samples with a control variate. The deviation of the control's mean from its expectation, times the slope
 /// of regression, is subtracted from the mean of the payoff.
 struct ControlledMoments {
     value: f64,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::ParameterMistake;
 
 /// Thresholds of the signals: `SignalParams` of `signals.cu`. A threshold that is added later must be 0 by default,
-/// which is off, and is then left out of JSON: journals have this struct, and their outputs are computed again with it.
+/// which is off, and is then left out of JSON. Journals have this struct, and their outputs are computed again with it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -6,8 +6,9 @@
 //!
 //! # What is computed
 //!
-//! A rule looks at the close of each bar and takes a position: long (+1), short (−1) or flat (0), in units of one
-//! notional, whatever the price. It earns the next bar's change, and pays a cost on each notional traded:
+//! A rule looks at the close of each bar and takes a position: long (+1), short (−1) or flat (0). Positions are in
+//! units of one notional, whatever the price. A position earns the next bar's change, and pays a cost on each notional
+//! traded:
 //!
 //! ```text
 //! change_t = (close_t − close_{t−1}) / close_{t−1}
@@ -18,11 +19,11 @@
 //! first values, as those of `indicators` do. Deviations are of the whole window (divided by n), of prices relative to
 //! the symbol's first close. They are updated bar by bar and made anew at every 4,096th bar. A window counts as
 //! constant if its variance is below 1e-12 of its mean square. The side of the mean on which a close lies is decided
-//! exactly, in decimal numbers if the symbol's closes are whole multiples of a power of ten down to 1e-9, and in
-//! doubles otherwise.
+//! exactly. The decision is in decimal numbers if the symbol's closes are whole multiples of a power of ten down to
+//! 1e-9, and in doubles otherwise.
 //!
-//! A cell's figures are sums over its symbols, in their order; each symbol is a run of its own. No result depends on
-//! the cells that are computed together, so a grid may be cut anywhere.
+//! A cell's figures are sums over its symbols, in their order; each symbol is a run of its own. A result does not
+//! depend on the cells computed together, so a grid may be cut anywhere.
 
 mod account;
 mod device;
@@ -78,7 +79,7 @@ pub enum TradingRule {
         /// Deviations from the mean.
         exit: f64,
     },
-    /// Long if the close is more than `width` deviations above the mean, short if more below it, flat again on the
+    /// Long if the close is more than `width` deviations above the mean, short if more below it. Flat again on the
     /// other side of the mean.
     BandBreakout {
         /// Bars of mean and deviation.

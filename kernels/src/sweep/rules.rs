@@ -277,7 +277,7 @@ const STILL: f64 = 1e-12;
 /// A distance that stands for a side although doubles show none; its square is above 0.
 const LEAST_DISTANCE: f64 = 1e-150;
 /// Share of a close that counts as a difference of prices. A double differs from its decimal number by half a bit of
-/// the close, and the doubt is at least 2¹³ bits of the largest difference.
+/// the close. The doubt is at least 2¹³ bits of the largest difference.
 const CLOSE_SHARE: f64 = 1.0 / 4_096.0;
 
 /// Rules by mean and deviation of a window: positions against the deviation if `REVERSION`, with it otherwise.
@@ -301,7 +301,7 @@ struct Bands<const REVERSION: bool> {
     exact: [WindowSum; LANES],
 }
 
-/// Greatest error of a mean, as a share of the largest price: the sum loses half an ulp of itself in each step since it
+/// Greatest error of a mean, as a share of the largest price. The sum loses half an ulp of itself in each step since it
 /// was made anew.
 fn doubt_of(window: u32) -> f64 {
     (f64::from(window) + 2.0 * CHUNK as f64 + 8.0) * f64::EPSILON

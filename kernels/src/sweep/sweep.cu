@@ -32,8 +32,8 @@ struct SweepArgs {
     double cost;
 };
 
-// The next state of an average at a sample, counted from 1: 0, then the sum, then the first mean, and beyond the n-th
-// sample `next`.
+// The next state of an average at a sample, counted from 1. It is 0, then the sum, then the first mean, and beyond the
+// n-th sample `next`.
 __device__ inline double seeded(double next, double state, double input, double sample, double length) {
     double sum = state + input;
     if (sample < 1.0) return 0.0;

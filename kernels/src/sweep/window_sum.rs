@@ -1,12 +1,11 @@
 //! The side of a window's mean on which its last close lies, exactly, by sums of closes as whole numbers. `sweep.cu`
 //! has the twin.
 //!
-//! Closes with a common unit, which is a power of ten down to 1e-9, count as the decimal numbers from which they were
-//! read, in that unit. Other closes count as their bits, in units of 2⁻⁸³; every close from 1e-9 on is a multiple of
-//! that.
+//! Closes with a common unit, which is a power of ten down to 1e-9, count as decimal numbers in that unit. Other closes
+//! count as their bits, in units of 2⁻⁸³; every close from 1e-9 on is a multiple of that.
 //!
 //! Floating sums decide the side if the distance exceeds their possible error. For the rest the exact sum is brought up
-//! to date, which takes a step or two per bar in all, however often it is needed.
+//! to date. This takes a step or two per bar in all, however often it is needed.
 
 use crate::indicators::ties;
 
@@ -28,8 +27,8 @@ pub(super) struct WindowSum {
 impl WindowSum {
     /// `scale` is that of the closes' unit ([`scale_of`]).
     ///
-    /// The side of the close at `bar` relative to the mean of the window of `length` bars that ends with it: −1 if
-    /// below, 0 if equal, 1 if above.
+    /// The side of the close at `bar` relative to the mean of the window of `length` bars that ends with it. The result
+    /// is −1 if the close is below the mean, 0 if equal, 1 if above.
     #[cold]
     #[inline(never)]
     pub(super) fn side(&mut self, closes: &[f64], scale: f64, bar: usize, length: usize) -> f64 {
@@ -56,7 +55,7 @@ impl WindowSum {
     }
 }
 
-/// The power of ten by which all closes are whole numbers; 0 if there is none up to 1e9, or one of them has more than
+/// The power of ten by which all closes are whole numbers. 0 if there is none up to 1e9, or one of them has more than
 /// 51 bits.
 pub(super) fn scale_of(closes: &[f64]) -> f64 {
     ties::scale_of(closes.iter().copied()).unwrap_or(0.0)

@@ -81,10 +81,10 @@ impl Told {
         false
     }
 
-    /// Adds Greeks per day, per point, and by the yield. With `D` the derivative by the drift in a year, rho is `D −
-    /// T·price`. The yield only moves the drift, by −1, so its Greek is `−(rho + T·price)`. A future has no drift, so
-    /// its rho is `−T·price`. For a basket this holds by asset, with `D = T·S·delta`. An American option is discounted
-    /// from its exercise on, so neither relation holds.
+    /// Adds Greeks per day, per point, and by the yield. With `D` the derivative by the drift in a year, rho is
+    /// `D − T·price`. The yield only moves the drift, by −1, so its Greek is `−(rho + T·price)`. A future has no drift,
+    /// so its rho is `−T·price`. For a basket this holds by asset, with `D = T·S·delta`. An American option is
+    /// discounted from its exercise on, so neither relation holds.
     fn add_greeks(&self, result: &mut SimulationResult) {
         let find = |name: &str| result.greeks.iter().find(|greek| greek.name == name).cloned();
         let (Some(theta), Some(rho)) = (find("theta"), find("rho")) else { return };

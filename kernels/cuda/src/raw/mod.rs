@@ -1,7 +1,7 @@
 //! All unsafe code of this crate: the driver's and the compiler's functions, behind types that free what they own.
 //!
-//! Neither library is linked: both are looked for when they are needed. Only a [`Driver`] gives access to the driver's
-//! functions, and it exists only once the library is loaded.
+//! The libraries are not linked: both are looked for when they are needed. Only a [`Driver`] gives access to the
+//! driver's functions, and it exists only once the library is loaded.
 #![allow(unsafe_code)]
 
 mod driver;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! by parts and by the time at which a Brownian motion first reaches a level (Borodin and Salminen, *Handbook of
-//! Brownian Motion*, 2002, II.2). If x < 0, A and C are those of −x and −μ, and `J(x) = 1 − e^{−ρh}·Φ(…) − ((γ + μ)·A +
-//! (γ − μ)·C) / 2γ`.
+//! Brownian Motion*, 2002, II.2). If x < 0, A and C are those of −x and −μ, and
+//! `J(x) = 1 − e^{−ρh}·Φ(…) − ((γ + μ)·A + (γ − μ)·C) / 2γ`.
 
 use super::points::{Premium, Put};
 use crate::math::{exp, mills, normal_cdf};

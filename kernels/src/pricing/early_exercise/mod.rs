@@ -1,5 +1,5 @@
-//! American options on one asset, exercisable at any time, by their exercise boundary (Andersen, Lake and Offengenden,
-//! *High Performance American Option Pricing*, Journal of Computational Finance 20, 2016).
+//! American options on one asset, exercisable at any time, by their exercise boundary. The source is Andersen, Lake and
+//! Offengenden, *High Performance American Option Pricing*, Journal of Computational Finance 20, 2016.
 //!
 //! ```text
 //! seed ──► boundary at 33 nodes of √τ ──► improved by integrals over itself ──┐
@@ -24,15 +24,15 @@
 //! If A does not settle, B is taken. With a negative q it integrates below the boundary, since terms above grow as
 //! `e^{−qτ}` and cancel. If the price drifts down and time is long, everything happens in a layer that is thin beside
 //! T. After `τ = 40/λ`, with `λ = r + (r − q − σ²/2)²/2σ²`, B equals that of an option without expiry to all digits. If
-//! T is more than six times that, the curve covers the last `40/λ` years, and the integral over the years before is a
+//! T is more than six times that, the curve covers the last `40/λ` years. The integral over the years before is then a
 //! closed form (`endless.rs`).
 //!
 //! Delta and gamma are derivatives of the integral, and theta follows from the equation of Black and Scholes. Vega and
 //! rho are differences of two premiums, whose boundaries took the same number of steps, added to those of the European
 //! option.
 //!
-//! If `q < r < 0` (for a call `r < q < 0`), the option is exercised between two boundaries, which is refused. If `r ≤
-//! 0` and `q ≥ r`, a put is never exercised early, and equals the European one.
+//! If `q < r < 0` (for a call `r < q < 0`), the option is exercised between two boundaries, which is refused. If
+//! `r ≤ 0` and `q ≥ r`, a put is never exercised early, and equals the European one.
 
 mod boundary;
 mod device;

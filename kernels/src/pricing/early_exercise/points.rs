@@ -61,8 +61,8 @@ pub struct Put {
 pub const BY_VALUES: u64 = 0;
 /// Equation of slopes.
 pub const BY_SLOPES: u64 = 1;
-/// Equation of values, with the probabilities that the price is below the boundary later in its denominator: with a
-/// negative yield its terms do not cancel.
+/// Equation of values, with the probabilities that the price is below the boundary later in its denominator. Its terms
+/// do not cancel if the yield is negative.
 pub const BY_VALUES_BELOW: u64 = 2;
 
 /// The value of early exercise, in strikes, and its derivatives by the spot: `Premium` of `early_exercise.cu`.
@@ -101,9 +101,9 @@ impl Put {
 
     /// The same put, with the times and the way that suit its numbers.
     ///
-    /// Its boundary is a curve only in the last years if the price drifts down and there are far more years than the
-    /// boundary takes to settle. Otherwise all integrals would have steps between their points. With a negative yield
-    /// and many years it is improved in the way without cancellation.
+    /// Its boundary is a curve only in the last years if the price drifts down and the years far exceed the time of
+    /// settling. Otherwise all integrals would have steps between their points. With a negative yield and many years it
+    /// is improved in the way without cancellation.
     pub fn prepared(&self) -> Self {
         let drift = self.drift();
         let pace = self.rate + 0.5 * (drift / self.volatility) * (drift / self.volatility);

@@ -1,5 +1,5 @@
-//! The kernels compiled by NVRTC for the oldest and the newest supported architecture, or for all of them (`tests/run
-//! --all`); this needs no GPU.
+//! The kernels compiled by NVRTC for the oldest and the newest supported architecture, or for all of them
+//! (`tests/run --all`); this needs no GPU.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;

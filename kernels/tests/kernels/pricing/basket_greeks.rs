@@ -31,7 +31,7 @@ fn measured(found: &BasketGreekEstimate) -> Vec<Measured> {
     [found.price].into_iter().chain(of_assets).chain([found.theta, found.rho]).collect()
 }
 
-/// All Greeks are within three standard errors, except for gamma's error by the distance of spots. Of 648, one or two
+/// All Greeks are within three standard errors, except for gamma's error by the distance of spots. One or two of 648
 /// beyond are expected under most keys; there are none under these. Their deviations are as wide as the standard errors
 /// say.
 #[test]

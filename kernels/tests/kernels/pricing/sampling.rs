@@ -66,8 +66,8 @@ fn errors_are_smaller_and_fall_faster_than_those_of_random_numbers() {
     }
 }
 
-/// Compares contracts of several steps by a bridge and by random numbers: root mean squares, over independent shifts,
-/// of the errors of prices and of their standard errors.
+/// Compares contracts of several steps by a bridge and by random numbers. The figures are root mean squares, over
+/// independent shifts, of the errors of prices and of their standard errors.
 #[test]
 #[ignore = "long: see tests/run --all"]
 fn a_bridge_makes_errors_of_several_steps_smaller() {
