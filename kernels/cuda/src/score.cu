@@ -1,6 +1,6 @@
 // f64 multiply-adds, as many as a GPU can have under way at once: each thread has eight chains of them.
 struct MeasureArgs {
-    unsigned long long result;  // Where a sum would go.
+    unsigned long long result;  // Address of a sum, which is never written.
     unsigned long long rounds;  // Multiply-adds of each chain.
 };
 

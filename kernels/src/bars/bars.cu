@@ -26,7 +26,7 @@ enum Kind { TIME, TRADES, VOLUME };
 struct Top {
     i64 bid_e9, ask_e9;
     i64 bid_size, ask_size;
-    i64 unit;  // One more than the exponent of the sizes; 0 where there are no orders.
+    i64 unit;  // One more than the exponent of the sizes; 0 if there are no orders.
 };
 
 __device__ inline i128 size_of(const Top &top, i64 size) {
@@ -46,7 +46,7 @@ struct Bar {
     i64 low_e9;
     i64 close_e9;
     i64 trades[AGGRESSORS];
-    i64 quoted;  // Whether it has a quote; there are bars with a quote and no trades.
+    i64 quoted;  // 1 if it has a quote, else 0; a bar may have a quote and no trades.
     i64 quote_time_ns;
     Top top;
     i64 unused;
@@ -103,28 +103,28 @@ struct FoldArgs {
     i64 allowed_lateness_ns;
     u64 places;  // Slots that may change.
     const u32 *slot;  // By place.
-    const u32 *group;  // By place: whose watermarks are its.
+    const u32 *group;  // By place: the group, whose watermarks apply.
     u64 trades;
-    const u32 *trade_begin;  // By place, and the end.
+    const u32 *trade_begin;  // First index by place, and the end.
     const Trade *trade;
     u64 quotes;
-    const u32 *quote_begin;  // By place, and the end.
+    const u32 *quote_begin;  // First index by place, and the end.
     const Quote *quote;
-    const u32 *mark_begin;  // By group, and the end.
+    const u32 *mark_begin;  // First index by group, and the end.
     const Mark *mark;
     u64 open_max;
-    Bar *open;        // By slot, `open_max` for each, by ascending number.
+    Bar *open;        // By slot, `open_max` for each, ascending by number.
     u64 *open_count;  // By slot.
-    i64 *kept_quotes;  // By slot: of time bars the last `Top` before all open bars, of others `RecentQuotes`.
-    Part *parts;       // By trade: each run's at its first trades.
+    i64 *kept_quotes;  // By slot: for time bars the last `Top` before all open bars, else `RecentQuotes`.
+    Part *parts;       // By trade: the parts of a run are at its first trades.
     u32 *part_count;   // By run.
     QuotePart *quote_parts;  // By quote, likewise.
     u32 *quote_part_count;
     u64 closed_max;
     u32 *closed_count;
-    u32 *failed;  // Set where there were more open or closed bars than there is room for: then the state is no more good.
+    u32 *failed;  // Set if there is no room for all open or closed bars: then the state is void.
     u32 *first;   // By place: its first closed bar of this specification.
-    u32 *closed_by_place;  // How many bars it has closed, of all specifications.
+    u32 *closed_by_place;  // By place: number of closed bars of all specifications.
     ClosedBar *closed;
 };
 
@@ -290,9 +290,9 @@ struct RecentQuote {
 
 // Bars by count or volume: a ring with a slot's newest quotes by event time, oldest first.
 struct RecentQuotes {
-    i64 first;  // The position at which the ring begins.
+    i64 first;  // Position of the oldest quote in the ring.
     i64 count;
-    i64 has_forgotten;  // Whether one was dropped that a trade might have asked for.
+    i64 has_forgotten;  // 1 if a quote was dropped that a trade might have asked for, else 0.
     RecentQuote quotes[RECENT_QUOTES_MAX];
 
     __device__ RecentQuote &at(i64 position) { return quotes[(first + position) % RECENT_QUOTES_MAX]; }
@@ -336,7 +336,7 @@ struct Closing {
     Bar *open;
     u32 count;
     u32 last;  // Its last closed bar.
-    u32 next_quote;  // Bars by count or volume: the first quote that is not among the recent ones.
+    u32 next_quote;  // Bars by count or volume: the first quote that is not recent yet.
 
     __device__ void close(const Bar &bar, i64 start_ns, i64 end_ns, const Top &top, u32 row) {
         u32 id = atomicAdd(args.closed_count, 1u);

@@ -15,10 +15,10 @@ static const u32 WARPS_MAX = 32;
 
 struct CompactionArgs {
     u64 places;
-    u32 *by_place;  // Bars; then those of the places before in its tile.
-    u32 *by_tile;   // Bars; then those of the tiles before.
+    u32 *by_place;  // Number of bars; then of the places before it in its tile.
+    u32 *by_tile;   // Number of bars; then of the tiles before it.
     const u32 *closed_count;
-    u64 closed_max;  // Bars that there is room for: those behind are lost.
+    u64 closed_max;  // Number of bars with room; further ones are lost.
     const ClosedBar *closed;
     ClosedBar *ordered;
 };

@@ -30,8 +30,8 @@ static const u32 INDICATOR_COLUMNS = (INDICATORS + 1) / 2 * 2;
 struct ClosedBar {
     i128 volume_e9;
     i128 notional_e18;
-    i128 volumes_e9[2];      // Of trades with aggressive buyers and sellers.
-    i128 quote_sizes_e9[2];  // Of bid and ask; below 0 where there is none or the quote is forgotten.
+    i128 volumes_e9[2];      // Volumes of aggressive buyers and sellers.
+    i128 quote_sizes_e9[2];  // Sizes of bid and ask; below 0 if absent or forgotten.
     i64 start_ns;
     i64 end_ns;
     i64 open_e9;
@@ -39,16 +39,16 @@ struct ClosedBar {
     i64 low_e9;
     i64 close_e9;
     i64 trades;
-    i64 trades_of[2];  // With aggressive buyers and sellers.
+    i64 trades_of[2];  // Trades of aggressive buyers and sellers.
     i64 bid_e9;
     i64 ask_e9;
     u32 place;
     u32 row;
-    u32 next;      // The slot's next one, or NONE.
-    u32 detected;  // For each relation a bit for entering above, and the next for entering below.
+    u32 next;      // The slot's next bar, or NONE.
+    u32 detected;  // Two bits for each relation: entering above, then entering below.
     double indicators[INDICATOR_COLUMNS];
-    u32 spec;  // Which bar specification: bars of all are in one list.
-    u32 rank;  // Bars that its place had closed before it, of all specifications.
+    u32 spec;  // Number of the bar specification; one list has bars of all.
+    u32 rank;  // Number of bars that its place closed before it, of all specifications.
 };
 
 // The bars that slots have closed: a list for each slot, in the order of closing.

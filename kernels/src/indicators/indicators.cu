@@ -29,7 +29,7 @@ struct Period {
 struct MomentsWindow {
     u64 length;
     double inverse;
-    u64 sma, bollinger, zscore;  // Whether each wants this window.
+    u64 sma, bollinger, zscore;  // 1 for each that uses this window, else 0.
     double width;
     double threshold;
     Line bands_line, threshold_line;
@@ -41,8 +41,8 @@ struct IndicatorArgs {
     MomentsWindow moments[3];
     u64 moments_count;
     u64 closes_length, squared_returns_length, weights_length, momentum, roc;
-    u64 kept_first[KEPT + 1];  // Columns of numbers where the positions of each `Kept` begin, and the end.
-    u64 capacity;  // Slots that a column has room for.
+    u64 kept_first[KEPT + 1];  // First column of numbers of each `Kept`, and the end.
+    u64 capacity;  // Number of slots of a column.
     double *numbers;
     double *closes;
     double *squared_returns;

@@ -35,7 +35,7 @@ struct HeldTerms {
 
 struct PortfolioArgs {
     u64 first_group;
-    u64 scenarios;          // Of whole groups.
+    u64 scenarios;          // Number of scenarios, in whole groups.
     u64 assets;
     u64 positions;
     u64 books;
@@ -43,11 +43,11 @@ struct PortfolioArgs {
     const double *drift;    // By asset.
     const double *factor;   // By asset and asset: a lower triangle.
     double *normal;         // By asset and scenario.
-    double *move[MOVES];    // By asset and scenario; those that are nowhere do not move.
+    double *move[MOVES];    // By asset and scenario; null for a column that does not move.
     const HeldTerms *terms;
     double *profit;         // By position and scenario.
     const u64 *member;      // Positions of the first book, books in it, and so on.
-    const u64 *end;         // Two by book: where its positions end in `member`, and the books in it.
+    const u64 *end;         // Two by book: ends of its positions and of its books in `member`.
     double *sum;            // By book and scenario.
 };
 

@@ -14,10 +14,10 @@ struct AmericanArgs {
     u64 first_block, blocks;
     double sign;
     Term moneyness, drift, diffusion;
-    double bumped[2];  // Moneyness, for Greeks alone.
+    double bumped[2];  // Moneyness of the bumped spots, only for Greeks.
     double inverse_width, step_rate, step_years;
-    const double *rule;  // By date: a discount, what exercise pays at least, and four coefficients.
-    double *lanes;       // By block and sum, of each lane.
+    const double *rule;  // By date: a discount, the least payoff of exercise, and four coefficients.
+    double *lanes;       // Sums of each lane, by block and sum.
 };
 
 template <typename T>

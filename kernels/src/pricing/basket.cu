@@ -14,7 +14,7 @@ struct BasketArgs {
     u64 first_block, blocks;
     double strike, sign, rate, years;
     const double *terms;  // Drifts, values, and the rows of factors; for Greeks, an `OfAsset` of each asset.
-    double *lanes;        // By block and sum, of each lane.
+    double *lanes;        // Sums of each lane, by block and sum.
 };
 
 // The value of the basket at expiry; `side` is −1 for the mirrored path.

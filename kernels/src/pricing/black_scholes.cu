@@ -77,7 +77,7 @@ extern "C" __global__ void price_options(const __grid_constant__ OptionArgs args
 
 extern "C" __global__ void imply_volatilities(const __grid_constant__ OptionArgs args) {
     const double D_MAX = 38.5, S_MIN = 1e-12, B_MIN = 1e-290, SQRT_TWO_PI = 2.5066282746310007, LAST_STEP = 1e-8;
-    const double FAILURES[3] = {-1.0, -2.0, -3.0};  // Too low, too high, no number.
+    const double FAILURES[3] = {-1.0, -2.0, -3.0};  // Too low, too high, not finite.
     const int STEPS_MAX = 100;
     u64 option = thread_number();
     if (option >= args.count) return;

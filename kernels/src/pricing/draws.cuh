@@ -19,9 +19,9 @@ struct BridgePoint {
 // The source of the numbers of paths: `NumberSource` of `sampling.rs`.
 struct Source {
     u64 key;
-    const u32 *directions;  // Direction numbers of Sobol's points, by dimension; null where numbers are random.
+    const u32 *directions;  // Direction numbers of Sobol's points, by dimension; null if numbers are random.
     u64 steps;
-    const BridgePoint *bridge;  // One for each step; none where steps are drawn one after the other.
+    const BridgePoint *bridge;  // One point for each step; null if each step has a number of its own.
 };
 
 template <typename T>

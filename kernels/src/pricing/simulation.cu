@@ -16,9 +16,9 @@ struct SimulationArgs {
     Source source;
     u64 first_block, blocks;
     Terms terms;
-    Terms bumped[2];  // For Greeks alone.
+    Terms bumped[2];  // Only for Greeks.
     double inverse_width;
-    double *lanes;  // By block and sum, of each lane.
+    double *lanes;  // Sums of each lane, by block and sum.
 };
 
 template <typename T, template <typename> class Payoff>
