@@ -5,8 +5,8 @@
 //!  └──────────── drive ───────────┘   └──────────────────────────────────── settle ──────────────────────────────────────────────┘
 //! ```
 //!
-//! Every command is executed before the core hears of anything else. Production calls [`drive`]. The simulation, whose events come from a
-//! seed, calls [`tell`] and [`settle`].
+//! Every command is executed before the core hears of anything else. Production calls [`drive`]. The simulation, whose
+//! events come from a seed, calls [`tell`] and [`settle`].
 
 use warptape_events::journal::LaneId;
 

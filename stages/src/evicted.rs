@@ -5,7 +5,8 @@
 //!   a tick of one of them   ◄── all symbols of the page ◄── log
 //! ```
 //!
-//! Pages change no output: a symbol leaves with no time bar open, so that nothing happens to its state until its next tick.
+//! Pages change no output: a symbol leaves with no time bar open, so that nothing happens to its state until its next
+//! tick.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

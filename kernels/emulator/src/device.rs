@@ -258,7 +258,8 @@ impl Drop for EmulatedDevice {
 
 fn run(compiled: &Compiled, args: &[u128], [block, order]: [usize; 2], threads: usize) {
     let blocks = threads.div_ceil(block) as c_uint;
-    // SAFETY: it is the function of `emulator.h`; the arguments are what the kernel takes, and name memory of the device.
+    // SAFETY: it is the function of `emulator.h`; the arguments are what the kernel takes, and name memory of the
+    // device.
     let failure = unsafe {
         CStr::from_ptr((compiled.launch)(args.as_ptr().cast(), blocks, block as c_uint, order as c_int))
     };

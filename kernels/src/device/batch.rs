@@ -82,7 +82,8 @@ impl DeviceSlab {
         self.finish(running)
     }
 
-    /// Begins to run the rows that were staged last. One more batch may be staged and begun before this one is finished.
+    /// Begins to run the rows that were staged last. One more batch may be staged and begun before this one is
+    /// finished.
     pub fn begin(&mut self, batch: &StagedBatch) -> Result<RunningBatch, DeviceError> {
         let rows = batch.args;
         let places = rows.places as usize;

@@ -15,7 +15,8 @@ type Tile<const C: usize> = [[f64; TILE]; C];
 pub struct IndicatorColumns {
     /// Number of bars.
     len: usize,
-    /// Values by bar. All columns of a tile are at fixed distances, so that one check is enough to set all values of a bar.
+    /// Values by bar. All columns of a tile are at fixed distances, so that one check is enough to set all values of a
+    /// bar.
     tiles: Vec<Tile<ALWAYS>>,
     /// Values of the indicators that may be off, by bar; empty if all of them are off.
     further: Vec<Tile<FURTHER>>,

@@ -290,7 +290,8 @@ struct Slot {
         double before = closes.before(step.position, args.roc);
         double rate = before > 0.0 ? (close / before - 1.0) * 100.0 : not_available();
         set(Indicator::Roc, after(args.roc, bars_before, rate));
-        // All windows need the values that leave them, before the new value overwrites the oldest one of the longest window.
+        // All windows need the values that leave them, before the new value overwrites the oldest one of the longest
+        // window.
         double oldest[3];
         for (u64 window = 0; window < args.moments_count; ++window) {
             oldest[window] = closes.before(step.position, args.moments[window].length);

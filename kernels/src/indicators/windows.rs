@@ -234,7 +234,8 @@ impl Windows {
             let rate = formulas::rate_of_change(close[lane], before[lane]);
             out[Indicator::Roc as usize][lane] = after::<SETTLED>(self.roc, bars_before[lane], rate);
         }
-        // All windows need the values that leave them, before the new value overwrites the oldest one of the longest window.
+        // All windows need the values that leave them, before the new value overwrites the oldest one of the longest
+        // window.
         let mut oldest = [[0.0; L]; MOMENTS_MAX];
         for (oldest, window) in oldest.iter_mut().zip(&self.moments) {
             [*oldest] = place.read(&self.closes, steps, window.rolling.length);

@@ -1,4 +1,5 @@
-// The normal distribution: the twin of `normal.rs`, which has the formulas. Functions that only the host calls are not here.
+// The normal distribution: the twin of `normal.rs`, which has the formulas. Functions that only the host calls are not
+// here.
 #pragma once
 
 #include "exp.cuh"

@@ -1,5 +1,5 @@
-//! Sobol sequences (Sobol 1967) with the direction numbers of Joe and Kuo (2008): points that fill the unit cube more evenly
-//! than random ones. The table, its source and licence are `sobol.txt`.
+//! Sobol sequences (Sobol 1967) with the direction numbers of Joe and Kuo (2008): points that fill the unit cube more
+//! evenly than random ones. The table, its source and licence are `sobol.txt`.
 //!
 //! Coordinate d of point n is `⊕ v[d][k]` over the bits k of the Gray code of n, as 32 binary digits behind the point.
 //! So any point can be computed without the ones before it (Antonov and Saleev 1979).

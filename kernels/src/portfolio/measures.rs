@@ -158,7 +158,8 @@ impl Ranked {
     }
 }
 
-/// Number of scenarios in a block of a tail. It is a power of two, so that the sums of blocks occur within the sum of all.
+/// Number of scenarios in a block of a tail. It is a power of two, so that the sums of blocks occur within the sum of
+/// all.
 pub const TAIL_BLOCK: usize = 64;
 
 impl Tail {

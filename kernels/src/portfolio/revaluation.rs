@@ -308,7 +308,8 @@ impl Profits {
 }
 
 impl Portfolio {
-    /// Adds the profits of each book in some scenarios, in order. The scenarios must have as many assets as the portfolio.
+    /// Adds the profits of each book in some scenarios, in order. The scenarios must have as many assets as the
+    /// portfolio.
     pub fn run(&self, isa: Isa, scenarios: &Scenarios, range: Range<u64>, profits: &mut Profits) {
         assert_eq!(scenarios.assets(), self.assets().len(), "moves for each asset");
         assert!(range.end <= scenarios.len(), "scenarios that there are");

@@ -228,7 +228,8 @@ impl BasketTerms {
         }
     }
 
-    /// Standard deviation of the basket's value, approximated as if the value were linear in the logarithms of the assets' prices.
+    /// Standard deviation of the basket's value, approximated as if the value were linear in the logarithms of the
+    /// assets' prices.
     pub fn deviation(&self) -> f64 {
         let mut by_number = vec![0.0; self.values.len()];
         let mut factors = self.factors.iter();

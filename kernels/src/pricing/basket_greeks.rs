@@ -1,4 +1,5 @@
-//! Greeks of baskets by simulation, from the paths of the price itself: delta, gamma and vega of each asset, theta and rho.
+//! Greeks of baskets by simulation, from the paths of the price itself: delta, gamma and vega of each asset, theta and
+//! rho.
 //!
 //! Delta, vega, theta and rho are derivatives path by path (Glasserman, *Monte Carlo Methods in Financial Engineering*,
 //! 2004, chapter 7.2). Gamma of an asset is the difference of two of its deltas from the same random numbers. Their

@@ -79,7 +79,8 @@ pub(crate) struct Bridge<T> {
     next: usize,
     /// The point that paths have reached.
     now: Lanes<T>,
-    /// The known points to the right, the nearest last. The first entry is always 0: it stands in where no point is known.
+    /// The known points to the right, the nearest last. The first entry is always 0: it stands in where no point is
+    /// known.
     ends: [Lanes<T>; 1 + ENDS_MAX],
     ends_count: usize,
 }

@@ -89,7 +89,8 @@ fn of_steps(spec: &SimulationSpec, kind: OptionKind, strike: f64) -> Terms {
     }
 }
 
-/// Terms of an Asian option. Its control is on the geometric mean of the same prices, whose logarithm is normal (Kemna and Vorst 1990).
+/// Terms of an Asian option. Its control is on the geometric mean of the same prices, whose logarithm is normal (Kemna
+/// and Vorst 1990).
 fn asian(spec: &SimulationSpec, kind: OptionKind, strike: f64) -> Terms {
     let terms = of_steps(spec, kind, strike);
     let Terms { drift, diffusion, steps, .. } = terms;

@@ -1,4 +1,5 @@
-//! Signals against their definition: the relation at a bar and at the slot's bar before it, both looked up in the history.
+//! Signals against their definition: the relation at a bar and at the slot's bar before it, both looked up in the
+//! history.
 
 use std::collections::BTreeMap;
 

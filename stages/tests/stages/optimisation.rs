@@ -1,5 +1,5 @@
-//! Mean-variance optimisation against solutions in 50 digits, written by `tests/scripts/make_portfolio_fixtures.py`, and against the
-//! conditions that an optimum meets.
+//! Mean-variance optimisation against solutions in 50 digits, written by `tests/scripts/make_portfolio_fixtures.py`,
+//! and against the conditions that an optimum meets.
 
 use std::io::Read;
 use std::path::Path;

@@ -62,8 +62,8 @@ impl Nvrtc {
     /// The library is NVRTC.
     unsafe fn of(library: Library) -> Result<Nvrtc, libloading::Error> {
         let (mut major, mut minor, mut count): (c_int, c_int, c_int) = (0, 0, 0);
-        // SAFETY: the types are those of nvrtc.h. Functions are used while the library is held. All pointers are to live
-        // numbers, as many as the library has said.
+        // SAFETY: the types are those of nvrtc.h. Functions are used while the library is held. All pointers are to
+        // live numbers, as many as the library has said.
         unsafe {
             let version = *library.get::<Version>(b"nvrtcVersion\0")?;
             let architecture_count = *library.get::<Numbers>(b"nvrtcGetNumSupportedArchs\0")?;

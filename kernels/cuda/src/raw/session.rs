@@ -128,8 +128,8 @@ impl Session {
         self.context.make_current()?;
         from.is_in_use = true;
         let no_flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: the host memory is neither freed nor seen before the event, which comes after the copy. A stream waits for an
-        // event as it was recorded last, whatever becomes of the event later.
+        // SAFETY: the host memory is neither freed nor seen before the event, which comes after the copy. A stream
+        // waits for an event as it was recorded last, whatever becomes of the event later.
         unsafe {
             result::stream::wait_event(self.uploads, self.asked, no_flags)?;
             result::event::record(self.asked, self.stream)?;
@@ -217,8 +217,9 @@ impl Session {
         let mut params: [*mut c_void; 1] = [ptr::from_mut(&mut aligned).cast()];
         self.context.make_current()?;
         let (grid, block) = ((blocks, 1, 1), (block_threads, 1, 1));
-        // SAFETY: the one parameter is a struct no larger than the buffer, aligned for anything it may hold, and is copied
-        // before this returns. The kernel sees the device's memory; what it does there is no memory of this program.
+        // SAFETY: the one parameter is a struct no larger than the buffer, aligned for anything it may hold, and is
+        // copied before this returns. The kernel sees the device's memory; what it does there is no memory of this
+        // program.
         unsafe { result::launch_kernel(function.function, grid, block, 0, self.stream, &mut params) }
     }
 

@@ -1,5 +1,5 @@
-//! Nodes and weights in 50 digits, rounded to the nearest double. `tests/scripts/make_early_exercise_nodes.py` writes `nodes.bin`: doubles, the
-//! least byte first.
+//! Nodes and weights in 50 digits, rounded to the nearest double. `tests/scripts/make_early_exercise_nodes.py` writes
+//! `nodes.bin`: doubles, the least byte first.
 
 /// Nodes of a boundary, besides expiry.
 pub const NODES: usize = 32;

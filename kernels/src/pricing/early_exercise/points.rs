@@ -1,4 +1,5 @@
-//! The integrals of one put: the twin of `early_exercise.cu`. Points are taken eight side by side, and sums by lane, then by halves.
+//! The integrals of one put: the twin of `early_exercise.cu`. Points are taken eight side by side, and sums by lane,
+//! then by halves.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -279,7 +279,8 @@ fn calls_with_great_deviations_are_as_exact_as_puts() {
     assert_eq!(call.standard_error, put.standard_error);
 }
 
-/// A far barrier is touched with a small probability, which keeps its digits in both precisions (closed form of Reiner and Rubinstein).
+/// A far barrier is touched with a small probability, which keeps its digits in both precisions (closed form of Reiner
+/// and Rubinstein).
 #[test]
 fn small_probabilities_of_a_touch_keep_their_digits() {
     let contract = Contract::Barrier {
