@@ -751,7 +751,7 @@ impl PartitionIntake {
         }
     }
 
-    /// Moves the greatest event time back and closes all open bars, because later bars would never follow theirs.
+    /// Moves the greatest event time back and closes all open bars, because later bars may never follow them.
     fn go_back(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) {
         let before_ns = self.event_time_max_ns.replace(time_ns);
         let interval_ns = self.config.intervals_ns().max();

@@ -43,7 +43,7 @@ pub(crate) enum Need {
     Nothing,
     /// These pages, which are to be read from the log.
     Read(Vec<PageId>),
-    /// None any more: all its pages, which are these, are here.
+    /// None: all its pages, which are these, are here.
     Here(Vec<PageId>),
 }
 

@@ -38,8 +38,8 @@ pub(crate) enum Needs {
     CaughtUp,
 }
 
-/// The work before which the preparation of a request yields the processor. The system may put off what yields for as
-/// long as others want the core. So that has a thread of its own, and stands before nothing else.
+/// The work to which the preparation of a request yields the processor. The system may put off a yielding thread for as
+/// long as others want the core. So yielding work has a thread of its own, and no other work waits behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Haste {
     /// It yields to nothing, because it is critical.

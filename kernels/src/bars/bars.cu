@@ -3,7 +3,7 @@
 //
 //   fold_runs    one thread per RUN of trades: neighbours of one slot and bar become one part. So a busy slot's
 //                trades are folded in parallel. Folding is exact and associative.
-//   fold_quotes  the same for quotes of time bars, which keeps the last of neighbours by event time.
+//   fold_quotes  the same for quotes of time bars. It keeps the last of neighbours by event time.
 //   close_bars   one thread per slot. Merges its parts into its open bars, and closes those that are over or full.
 //
 // Volume bars have no parts, because the end of a bar depends on the end of the one before. Their trades are added one

@@ -1,7 +1,7 @@
 //! Greeks of American options by simulation, from the paths of the price itself.
 //!
 //! Vega, theta and rho are derivatives path by path, with the stops held fixed. At the best boundary exercise pays as
-//! much as waiting, so that a move of the boundary has no effect to first order. That is shown by Piterbarg (*A
+//! much as waiting, so that a move of the boundary has no effect to first order. The argument is Piterbarg's (*A
 //! Practitioner's Guide to Pricing and Hedging Callable Libor Exotics in Forward Libor Models*, 2003). See also
 //! Glasserman (*Monte Carlo Methods in Financial Engineering*, 2004, chapter 7.2). An imperfect rule makes them wrong
 //! in proportion, which their standard errors do not contain.

@@ -146,8 +146,8 @@ mod tests {
 
     use super::*;
 
-    /// The test gives an option without a settled boundary, since no random option has one: an option that was not
-    /// refused before stands for it.
+    /// An option that was not refused before stands for one whose boundary does not settle, because random options all
+    /// settle.
     #[test]
     fn a_position_without_a_value_in_a_scenario_is_a_bad_row() {
         let isa = Isa::detect();

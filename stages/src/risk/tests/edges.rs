@@ -185,7 +185,7 @@ fn foreign_rates_move_currencies() {
     }
 }
 
-/// No sample pays until there are far more: such a simulation meets no standard error.
+/// A simulation in which no sample pays meets no standard error; some samples pay once there are far more.
 #[test]
 fn samples_that_pay_nothing_have_no_standard_error() {
     let far = |paths: i64| {
