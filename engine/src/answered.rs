@@ -1,11 +1,11 @@
-//! Which risk requests have been answered: found out when a partition comes ([`super::opening`]), kept while it stays.
+//! Answered risk requests of a partition: looked up when the partition comes ([`super::opening`]), kept while it stays.
 
 use std::collections::BTreeSet;
 
 use warptape_events::risk::{RiskErrorCode, RiskOutcome, RiskResult};
 use warptape_stages::risk::refusals::RequestIds;
 
-/// Ids of requests, and the offsets of those that were answered before others that came before them.
+/// Ids of the known requests, and offsets of requests that were answered out of order.
 #[derive(Debug, Default)]
 pub struct Answered {
     pub(crate) ids: RequestIds,
@@ -14,7 +14,7 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// What the results say of the requests of a partition, of which those before `committed` need no look.
+    /// The answers that the results of a partition's requests show; offsets before `committed` are not kept.
     pub fn of<'a>(results: impl IntoIterator<Item = &'a RiskResult>, committed: i64) -> Self {
         let mut answered = Self::default();
         results.into_iter().for_each(|result| answered.add(result, committed));
@@ -23,7 +23,7 @@ impl Answered {
 
     /// Adds a result of a request of the partition.
     pub fn add(&mut self, result: &RiskResult, committed: i64) {
-        // The request that it doubles has a result of its own, or is still to have it.
+        // The request with this id has a result of its own, or will have one.
         if !is_duplicate(result) {
             self.ids.insert(&result.request_id);
         }
@@ -32,7 +32,7 @@ impl Answered {
         }
     }
 
-    /// Whether the request at an offset has its answer; asked once for each offset.
+    /// True if the request at an offset has its answer. Forgets the offset, so each offset is asked about once.
     pub(crate) fn take_offset(&mut self, offset: i64) -> bool {
         self.offsets.remove(&offset)
     }

@@ -1,4 +1,4 @@
-//! What a transaction holds, as data: the engine seals it, and whoever owns a log writes it.
+//! The contents of a transaction, as data: the engine seals it, and the owner of the log writes it.
 
 use warptape_events::journal::{SealedPartition, TaskClass};
 use warptape_events::risk::RiskErrorCode;
@@ -14,27 +14,28 @@ use crate::snapshots::SnapshotPlace;
 pub struct CommitRequest {
     /// When it was sealed: the create time of all records but journal entries, which have their own.
     pub sealed_at_ns: i64,
-    /// What complete records of each partition caused.
+    /// Outputs of complete records, by partition.
     pub sealed: Vec<Sealed>,
     /// Times and bytes of journal entries.
     pub entries: Vec<(i64, Vec<u8>)>,
     /// Next-to-read source offsets.
     pub offsets: Vec<(TopicPartition, i64)>,
-    /// Sequence of the next journal entry, where this ends with entries that no `Sealed` among them accounts for: it is committed as the
-    /// group's offset of the journal's partition, so that it is known how far the journal has to reach.
+    /// Sequence of the next journal entry; `None` unless this ends with entries that no `Sealed` in them accounts for.
+    /// It is committed as the group's offset of the journal's partition, so that the required end of the journal is
+    /// known.
     pub journal_end: Option<i64>,
     /// Answers to operators' commands.
     pub control: ControlAnswers,
-    /// What to count when it is committed.
+    /// Figures to count once it is committed.
     pub receipt: Receipt,
 }
 
-/// What complete records of a partition caused.
+/// Outputs of complete records of a partition.
 #[derive(Clone, Debug, Default)]
 pub struct Sealed {
     /// The partition.
     pub partition: i32,
-    /// Which of the times that this process was assigned the partition.
+    /// Number of the assignment under which the process owns the partition.
     pub assignment: u64,
     /// Digest of the records that were sealed with this.
     pub ticks_digest: u64,
@@ -57,16 +58,16 @@ pub struct SealedResult {
     pub bytes: Vec<u8>,
     /// Class of the request.
     pub class: TaskClass,
-    /// The error that it was answered with; `None` where it was done.
+    /// The error of the answer; `None` if the request was computed.
     pub error: Option<RiskErrorCode>,
 }
 
-/// A record that is no signal: a late tick or a dead letter.
+/// A record that is a late tick or a dead letter.
 #[derive(Clone, Debug)]
 pub struct SideOutput {
     /// Source offset of its cause.
     pub offset: i64,
-    /// Where it goes.
+    /// Topic of the record.
     pub topic: SideTopic,
     /// The encoded record.
     pub bytes: Vec<u8>,
@@ -81,12 +82,12 @@ pub enum SideTopic {
     DeadLetter,
 }
 
-/// What a commit makes true.
+/// Figures that become valid with a commit.
 #[derive(Clone, Debug, Default)]
 pub struct Receipt {
     /// Signals by the time at which the record that caused them was read.
     pub signals_by_read: Vec<(i64, u64)>,
-    /// Whether source offsets move: false for a commit of journal entries alone.
+    /// True if source offsets move; false for a commit of journal entries alone.
     pub advances: bool,
 }
 
@@ -101,8 +102,8 @@ impl CommitRequest {
         self.entries.last().map(|(_, bytes)| bytes.as_slice())
     }
 
-    /// Drops what partitions caused that are no longer this process's: who owns them now does it again. Whether there was
-    /// something to drop.
+    /// Drops outputs of partitions that the process no longer owns, because their next owner computes them again.
+    /// Returns true if something was dropped.
     pub(crate) fn retain_owned(&mut self, is_owned: impl Fn(i32, u64) -> bool) -> bool {
         let before = self.sealed.len();
         self.sealed.retain(|sealed| {
@@ -122,7 +123,7 @@ impl CommitRequest {
 }
 
 impl Sealed {
-    /// Adds a record of the snapshots, in its place; its bytes.
+    /// Adds a record of the snapshots in its place. Returns the size of the record in bytes.
     pub(crate) fn add_snapshot(&mut self, place: SnapshotPlace, snapshot: &Snapshot) -> usize {
         let mut record = Vec::new();
         encode_snapshot(snapshot, &mut record);
@@ -131,7 +132,7 @@ impl Sealed {
         bytes
     }
 
-    /// What the journal says of it, if the transaction commits an offset of the partition.
+    /// The journal's account of it; `None` unless the transaction commits an offset of the partition.
     pub(crate) fn account(
         &self,
         first_offset: i64,

@@ -1,4 +1,4 @@
-//! What an engine needs to be told.
+//! Configuration of an engine.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use warptape_stages::StageConfig;
 
 use crate::topics::Topics;
 
-/// Configuration of an engine, checked where it was read.
+/// Configuration of an engine, checked by its reader.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Name of the process, for people.
@@ -18,13 +18,13 @@ pub struct Config {
     pub group: String,
     /// Names of topics.
     pub topics: Topics,
-    /// What outputs depend on.
+    /// Stage configuration, on which outputs depend.
     pub stages: StageConfig,
-    /// What the scheduler goes by.
+    /// Scheduler configuration.
     pub scheduler: SchedulerConfig,
-    /// How many lanes are wanted; none: that is not judged.
+    /// Rules for the number of wanted lanes; `None`: the number is not judged.
     pub autoscale: Option<AutoscaleConfig>,
-    /// Task policies that are asked beside the one that decides.
+    /// Task policies that are asked in the shadow of the one that decides; `None`: none are asked.
     pub shadow: Option<ShadowConfig>,
     /// Networks that policies of tasks may name.
     pub networks: Vec<Trained>,
@@ -34,11 +34,11 @@ pub struct Config {
     pub limits: Limits,
     /// Intervals and deadlines.
     pub times: Times,
-    /// Whether partitions that were processed under other `stages` may go on under these, as a new segment of the log.
+    /// True if partitions that were processed under other `stages` may go on under these, as a new segment of the log.
     pub new_segment: bool,
     /// Records that may be given up.
     pub accepted_loss: AcceptedLoss,
-    /// True if time bars are closed before a stop at offsets, with a word among the ticks.
+    /// True if time bars are closed before a stop at offsets, by a `SetEventTime` among the ticks.
     pub closes_bars: bool,
 }
 
@@ -64,7 +64,7 @@ impl AcceptedLoss {
         }
     }
 
-    /// Where a partition is to go on, if that was said.
+    /// Offset at which a partition is to go on; `None` if none was given.
     pub fn before(&self, partition: i32) -> Option<i64> {
         match self {
             Self::None | Self::Removed => None,
@@ -73,17 +73,18 @@ impl AcceptedLoss {
     }
 }
 
-/// Sizes that the engine keeps to.
+/// Sizes that limit the engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of rows that are kept of a partition's groups on devices, about, since their states were written last.
+    /// Approximate bytes of rows that are kept for a partition's groups on devices since their states were last
+    /// written.
     pub kept_bytes_max: usize,
-    /// Bytes of signals, late ticks and dead letters in one transaction, and of risk results, about: what a record causes is never
-    /// torn apart.
+    /// Approximate bytes of signals, late ticks, dead letters and risk results in one transaction. The outputs of one
+    /// record are never split.
     pub commit_bytes_max: usize,
     /// Bytes of the largest risk result, its key among them; a larger one becomes an error.
     pub risk_result_bytes_max: i64,
-    /// Time of one core that a risk request may be estimated to take, in nanoseconds; a larger one is refused.
+    /// Estimated time of one core that a risk request may take, in nanoseconds; a larger request is refused.
     pub risk_cost_max_ns: i64,
     /// Source records of a partition between snapshots.
     pub snapshot_interval_records: i64,
@@ -98,28 +99,29 @@ pub struct Times {
     pub checkpoint_interval_ns: i64,
     /// Time between commits while risk results wait.
     pub risk_commit_interval_ns: i64,
-    /// How long a lane on a device may take for a batch.
+    /// Longest time that a lane on a device may take for a batch.
     pub device_deadline_ns: i64,
-    /// How long it may take for anything else: to open its device, to make up for what a group has missed, or for a slice.
+    /// Longest time for any other work of it: opening its device, making up for what a group has missed, or a slice.
     pub device_open_deadline_ns: i64,
     /// Event time without a tick after which a symbol's state leaves memory, at a snapshot; `None`: never.
     pub evict_idle_ns: Option<i64>,
-    /// Time by the wall clock after which bars close that are over by it, where a partition has had no record for as long; `None`: never.
+    /// Wall-clock time without a record after which a partition closes the bars that have ended by the wall clock;
+    /// `None`: never.
     pub idle_close_ns: Option<i64>,
 }
 
 impl Config {
-    /// Whether a lane's state is elsewhere than in the host's memory.
+    /// True if a lane's state lies outside the host's memory.
     pub fn is_on_device(&self, lane: LaneId) -> bool {
         self.lanes[lane as usize].kind() == LaneKind::Device
     }
 
-    /// Whether any lane is on a device.
+    /// True if any lane is on a device.
     pub fn has_devices(&self) -> bool {
         (0..self.lanes.len() as LaneId).any(|lane| self.is_on_device(lane))
     }
 
-    /// The device of a lane, by the name it is opened with: several lanes of a device have names of their own.
+    /// The device of a lane, by the name with which it is opened; several lanes of one device have names of their own.
     pub fn device_of(&self, lane: LaneId) -> &str {
         device_name(&self.lanes[lane as usize])
     }

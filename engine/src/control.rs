@@ -1,8 +1,8 @@
-//! Operators' commands: what was answered and is not committed yet.
+//! Operators' commands: answers that are not committed yet.
 //!
-//! A process reads the partition of the topic that has its number, and nobody else does. Each record has one answer, in the transaction
-//! of the journal entry that has the effects, with the offset behind it: so a command is obeyed once, and one that was not committed is
-//! read again by the next life.
+//! Each process alone reads the partition of the topic that has its number. The answer to a record is in the same
+//! transaction as the journal entry with the effects and the offset behind the record. So each command is executed
+//! once, and the next life reads an uncommitted one again.
 
 use warptape_events::control::{
     Control, ControlCommand, ControlOutcome, ControlResult, SetWatermark, TEXT_BYTES_MAX,
@@ -14,7 +14,7 @@ use crate::text::cut;
 
 /// Bytes of answers that may wait for a commit before no more commands are read.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// Longest words of an answer to a command that came to no decision.
+/// Longest text of an answer to a command that came to no decision, in bytes.
 const DETAIL_BYTES_MAX: usize = 4 << 10;
 
 /// A command as it was read.
@@ -22,21 +22,21 @@ const DETAIL_BYTES_MAX: usize = 4 << 10;
 pub struct ReadControl {
     /// Its offset.
     pub offset: i64,
-    /// What it says, or why it cannot be read.
+    /// The command, or the reason why it cannot be read.
     pub control: Result<Control, DecodeError>,
 }
 
 /// A command that comes to no decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlRefusal {
-    /// Its id; empty where it cannot be read.
+    /// The command's id; empty if the command cannot be read.
     pub id: String,
-    /// Why it is refused, in words.
+    /// The reason of the refusal, in words.
     pub detail: String,
 }
 
 impl ControlRefusal {
-    /// The refusal of what was read, if the scheduler is not asked about it: it cannot be read, or it has a text that is too long.
+    /// The refusal of a command that is unreadable or has too long a text; `None` if the scheduler is asked about it.
     pub fn of(control: &Result<Control, DecodeError>) -> Option<Self> {
         let (id, detail) = match control {
             Err(error) => (String::new(), format!("it cannot be read: {error}")),
@@ -55,18 +55,18 @@ impl ControlRefusal {
 pub struct ControlAnswers {
     /// Key and encoded record of each.
     pub results: Vec<(String, Vec<u8>)>,
-    /// Next command to read; `None` where there is no answer.
+    /// Offset of the next command to read; `None` if there is no answer.
     pub next: Option<(TopicPartition, i64)>,
     /// Records for the ticks of partitions: the partition and the encoded record of each.
     pub event_times: Vec<(i32, Vec<u8>)>,
 }
 
-/// The command that is being obeyed.
+/// The command that is being executed.
 struct Obeying {
     ordinal: i32,
     offset: i64,
     sequence: i64,
-    /// The event time that the ticks of a partition get if the command is obeyed.
+    /// The partition and the event time that its ticks get if the command is executed; `None` for other commands.
     event_time: Option<(i32, SetEventTime)>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct ControlDesk {
 }
 
 impl ControlDesk {
-    /// Whether more commands may come.
+    /// True if more commands may come.
     pub(crate) fn has_room(&self) -> bool {
         self.bytes < WAITING_BYTES_MAX
     }
@@ -89,12 +89,12 @@ impl ControlDesk {
         self.bytes
     }
 
-    /// Whether there are answers that no commit has.
+    /// True if there are answers that no commit has.
     pub(crate) fn has_answers(&self) -> bool {
         self.answers.next.is_some() || !self.answers.event_times.is_empty()
     }
 
-    /// A command is about to be given to the scheduler, in the entry with this sequence.
+    /// Notes a command that is about to be given to the scheduler, in the entry with this sequence.
     pub(crate) fn ask(&mut self, ordinal: i32, sequence: i64, command: &journal::Control) {
         let journal::Control { offset, id, by, command, .. } = command;
         let event_time = match command {
@@ -110,7 +110,7 @@ impl ControlDesk {
         self.asked = Some(Obeying { ordinal, offset: *offset, sequence, event_time });
     }
 
-    /// The scheduler has answered it.
+    /// Notes the scheduler's answer to the command.
     pub(crate) fn answer(&mut self, topic: &str, result: ControlResult) {
         let Obeying { ordinal, offset, sequence, event_time } =
             self.asked.take().expect("one command is answered at a time");
@@ -120,7 +120,7 @@ impl ControlDesk {
         self.push(topic, ControlResult { ordinal, offset, sequence: Some(sequence), ..result });
     }
 
-    /// The next commit says of a partition's ticks how far event time has come.
+    /// Has the next commit write a partition's event time among its ticks.
     pub(crate) fn say_event_time(&mut self, partition: i32, set: &SetEventTime) {
         let mut record = Vec::new();
         encode_set_event_time(set, &mut record);
@@ -128,7 +128,7 @@ impl ControlDesk {
         self.answers.event_times.push((partition, record));
     }
 
-    /// A command comes to no decision.
+    /// Refuses a command that comes to no decision.
     pub(crate) fn refuse(&mut self, topic: &str, result: ControlResult) {
         self.push(topic, result);
     }
@@ -142,7 +142,7 @@ impl ControlDesk {
         self.answers.results.push((result.id, record));
     }
 
-    /// The next commit has this as the next command, though none is answered.
+    /// Has the next commit move the offset to this command, though none is answered.
     pub(crate) fn move_to(&mut self, commands: TopicPartition, next: i64) {
         self.answers.next = Some((commands, next));
     }

@@ -1,12 +1,12 @@
-//! The loop around a core, written once: in which order the core hears of what, and when its commands are executed.
+//! The loop around a core, written once: the order of its events, and the times at which its commands are executed.
 //!
 //! ```text
 //!  urgent requests ─► next event ─┬─► wakes of the scheduler ─► news of lanes ─► watch on lanes ─► urgent requests ─► time ─► entries
 //!  └──────────── drive ───────────┘   └──────────────────────────────────── settle ──────────────────────────────────────────────┘
 //! ```
 //!
-//! Every command is executed before the core hears of anything else. Production calls [`drive`]. The simulation, whose events come from a
-//! seed, calls [`tell`] and [`settle`].
+//! Every command is executed before the core hears of anything else. Production calls [`drive`]. The simulation, whose
+//! events come from a seed, calls [`tell`] and [`settle`].
 
 use warptape_events::journal::LaneId;
 
@@ -16,10 +16,10 @@ use crate::event::Event;
 use crate::machine::{Core, Doing, Wants};
 use crate::observer::Observer;
 
-/// Requests, or fetches of them, that are taken before others are looked at.
+/// Requests, or fetches of them, that are taken before other events are looked at.
 const URGENT_MAX: usize = 16;
 
-/// The surroundings of a core: they execute its commands, and hold what has happened meanwhile.
+/// The surroundings of a core: they execute its commands and hold the events that it has not heard of yet.
 pub trait Outside {
     /// The error that ends the loop.
     type Error: From<CoreError>;
@@ -64,7 +64,7 @@ pub trait Waits: Outside {
 pub fn drive<O: Waits>(core: &mut Core, outside: &mut O) -> Result<(), O::Error> {
     tell(core, outside, Event::Begun)?;
     while !core.is_done() {
-        // What critical tasks wait for goes before ticks, whatever of these waits; each turn takes some of both.
+        // Requests go before ticks, because critical tasks may wait for one of them. Each turn takes some of both.
         let was_urgent = take_requests(core, outside)?;
         let mut wants = core.wants_now();
         if was_urgent {
@@ -78,7 +78,7 @@ pub fn drive<O: Waits>(core: &mut Core, outside: &mut O) -> Result<(), O::Error>
     Ok(())
 }
 
-/// Tells a core of an event, and executes what it commands.
+/// Tells a core of an event, and executes its commands.
 pub fn tell<O: Outside>(core: &mut Core, outside: &mut O, event: Event) -> Result<(), O::Error> {
     let now_ns = outside.now_ns();
     let _span = event.span().entered();
@@ -87,12 +87,13 @@ pub fn tell<O: Outside>(core: &mut Core, outside: &mut O, event: Event) -> Resul
     execute(core, outside)
 }
 
-/// Has a core do what is due, with what has happened meanwhile. Wanted after each event: much of what events make possible is begun here.
+/// Has a core do its due work with the news that came meanwhile. Call it after each event: much of the work that events
+/// make possible begins here.
 pub fn settle<O: Outside>(core: &mut Core, outside: &mut O) -> Result<(), O::Error> {
-    // What was decided goes to the lanes now: not after its entry is encoded, or a commit that is due is sealed.
+    // Decisions go to the lanes at once, before their entry is encoded or a due commit is sealed.
     core.on_wake(outside.now_ns())?;
     execute(core, outside)?;
-    // Whatever lanes have done meanwhile goes into the next commit.
+    // News of lanes that came meanwhile go into the next commit.
     while let Some(event) = outside.lane_news() {
         tell(core, outside, event)?;
     }
@@ -102,18 +103,18 @@ pub fn settle<O: Outside>(core: &mut Core, outside: &mut O) -> Result<(), O::Err
     take_requests(core, outside)?;
     core.on_time(outside.now_ns())?;
     execute(core, outside)?;
-    // Lanes have what they are to do, so that nobody waits for this.
+    // The lanes have their work by now, so nobody waits for this.
     core.write_entries();
     let now_ns = outside.now_ns();
     outside.observer().on_settled(now_ns, core);
     Ok(())
 }
 
-/// Takes requests that were read or prepared, up to so many of each as may wait. Whether there were any.
+/// Takes read and prepared requests, up to `URGENT_MAX` of each. Returns true if there were any.
 fn take_requests<O: Outside>(core: &mut Core, outside: &mut O) -> Result<bool, O::Error> {
     let mut were_there = false;
     for _ in 0..URGENT_MAX {
-        // What is read goes first: among it may be what is more urgent than all that is prepared.
+        // Read requests go first: one of them may be more urgent than all prepared ones.
         let read = if core.takes_requests() { outside.read_requests()? } else { None };
         let prepared = outside.prepared_request();
         if read.is_none() && prepared.is_none() {
@@ -129,7 +130,7 @@ fn take_requests<O: Outside>(core: &mut Core, outside: &mut O) -> Result<bool, O
     Ok(were_there)
 }
 
-/// Executes what the core has commanded.
+/// Executes the core's commands.
 fn execute<O: Outside>(core: &mut Core, outside: &mut O) -> Result<(), O::Error> {
     while let Some(command) = core.poll() {
         let now_ns = outside.now_ns();

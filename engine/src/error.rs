@@ -1,8 +1,8 @@
-//! Why an engine gives up by itself.
+//! Reasons for which an engine gives up by itself.
 
 use crate::recorder::RecordError;
 
-/// What ends an engine before it was asked to.
+/// An error that ends an engine before it was asked to end.
 #[derive(Debug, thiserror::Error)]
 pub enum CoreError {
     /// The scheduler or its journal failed.
@@ -25,7 +25,7 @@ pub enum CoreError {
     TicksRemoved {
         /// Topic of the ticks.
         topic: String,
-        /// By partition.
+        /// Removed records of each partition.
         removed: Vec<RemovedTicks>,
     },
     /// A page of symbols that left memory cannot be taken back.
@@ -42,7 +42,7 @@ pub enum CoreError {
         page: i32,
         /// Offset of its snapshot.
         offset: i64,
-        /// What is wrong.
+        /// Text of the error.
         reason: String,
     },
     /// No lane is left.
@@ -50,16 +50,16 @@ pub enum CoreError {
         "all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on"
     )]
     NoLanes {
-        /// Why the last lane was lost.
+        /// Reason for which the last lane was lost.
         reason: String,
     },
-    /// The process shall end, and the log does not answer the last commit.
+    /// The process is to end, and the log does not answer the last commit.
     #[error(
         "the log did not answer a commit while the process was to end, for {waited_s} s; whether it committed is settled \
          at the next start, and nothing is lost"
     )]
     CommitUnanswered {
-        /// How long it was waited for.
+        /// Time waited for the answer, in seconds.
         waited_s: i64,
     },
 }
@@ -69,9 +69,9 @@ pub enum CoreError {
 pub struct RemovedTicks {
     /// The partition.
     pub partition: i32,
-    /// The next one to be processed.
+    /// Offset of the next record to be processed.
     pub from: i64,
-    /// The first one that is left.
+    /// Offset of the first record that is left.
     pub first: i64,
 }
 

@@ -15,31 +15,33 @@ use crate::partition::{PageId, ReadPage};
 use crate::restore::Restored;
 use crate::risk::{Concluded, Prepared};
 
-/// How an engine is asked to end. Either way it processes and commits what it has accepted.
+/// The manner in which an engine is asked to end. Either way it processes and commits what it has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Accept nothing more.
     Now,
-    /// Accept what lies before these offsets of the partitions (of those not named: nothing more).
+    /// Accept records before these offsets of the named partitions, and nothing more of others.
     At {
-        /// Of ticks.
+        /// Offsets of ticks, by partition.
         ticks: Vec<(i32, i64)>,
-        /// Of risk requests.
+        /// Offsets of risk requests, by partition.
         requests: Vec<(i32, i64)>,
     },
 }
 
 /// An event that a core is told of, in the order in which they happen.
 pub enum Event {
-    /// The process begins. Nothing comes before this.
+    /// The process begins. This is the first event.
     Begun,
     /// A stop is asked for.
     Stop(Stop),
-    /// Partitions are to become this process's: their states are asked for, and once all are there, they are taken over together.
+    /// Partitions are to become this process's: their states are asked for, and once all are there, they are taken over
+    /// together.
     Assigned(Vec<Assigned>),
-    /// Partitions are about to be handed over, and their source stands still until [`Command::ReleaseSource`](crate::Command::ReleaseSource).
+    /// Partitions are about to be handed over; their source stands still until
+    /// [`Command::ReleaseSource`](crate::Command::ReleaseSource).
     Revoked(Vec<i32>),
-    /// Partitions are others' already; their source stands still likewise.
+    /// Partitions already belong to others; their source stands still likewise.
     Lost(Vec<i32>),
     /// Partitions were read up to offsets after which the log may have no more records.
     Positions(Vec<Position>),
@@ -51,23 +53,23 @@ pub enum Event {
         generation: u64,
         /// The records.
         records: Vec<Record>,
-        /// When they were read.
+        /// Time at which they were read.
         read_at_ns: i64,
     },
-    /// A lane tells something.
+    /// A lane sends news.
     Lane {
         /// The lane.
         lane: LaneId,
-        /// The life in which it does: what an earlier one tells is of no use.
+        /// The life of the lane that sends it; news of an earlier life are ignored.
         life: u32,
         /// The lane's event.
         news: LaneNews,
     },
-    /// How a device fares.
+    /// A device was measured.
     Sample {
-        /// Its name.
+        /// Name of the device.
         device: String,
-        /// What was measured.
+        /// The measured values.
         sample: Sample,
     },
     /// The request of the last [`Command::Commit`](crate::Command::Commit) is durable and visible.
@@ -78,19 +80,19 @@ pub enum Event {
         attempt: CommitAttempt,
         /// The request.
         request: Box<CommitRequest>,
-        /// Why.
+        /// Reason of the abort.
         reason: String,
     },
-    /// The restore of this number has ended.
+    /// A restore has ended.
     Restored {
-        /// Its number.
+        /// Number of the restore.
         number: u64,
         /// The state.
         restored: Box<Restored>,
     },
-    /// The reading of pages of this number has ended: each with its bytes, where it is in the log.
+    /// A reading of pages has ended; a page that is missing from the log has no bytes.
     PagesRead {
-        /// Its number.
+        /// Number of the reading.
         number: u64,
         /// The pages.
         pages: Vec<ReadPage>,
@@ -99,22 +101,22 @@ pub enum Event {
     PagesFound {
         /// The partition.
         partition: i32,
-        /// All that were looked for.
+        /// All pages that were looked for.
         sought: Vec<PageId>,
-        /// Those that are there.
+        /// The pages that are there.
         found: Vec<PageId>,
     },
     /// The requests of a partition are to be read, from the committed offset on.
     RequestsOpened {
         /// The partition.
         partition: i32,
-        /// The assignment that this is for.
+        /// The assignment for which they were opened.
         assignment: u64,
-        /// How far they are answered.
+        /// Offset up to which they are answered.
         committed: Committed,
         /// Requests before this offset lay there when the partition came.
         found_before: i64,
-        /// What is answered behind that.
+        /// Requests that are answered at or behind the committed offset.
         answered: Answered,
     },
     /// Risk requests of a partition were read.
@@ -130,18 +132,18 @@ pub enum Event {
     RequestsPosition {
         /// The partition.
         partition: i32,
-        /// The generation likewise.
+        /// The generation of the [`Command::ReadRequests`](crate::Command::ReadRequests) that this follows.
         generation: u64,
         /// The offset.
         position: i64,
     },
-    /// A request is prepared. Those of one process come in the order in which they were to be prepared.
+    /// A request is prepared. Prepared requests of one process come in the order of their commands.
     Prepared(Prepared),
     /// A round is concluded beside the engine.
     Concluded(Concluded),
-    /// Prices of kinds of tasks have been found.
+    /// Prices of kinds of tasks were found.
     Priced(Priced),
-    /// Commands were read from the partition of this process's number.
+    /// Commands were read from the partition that has this process's number.
     Controls {
         /// The number.
         ordinal: i32,
@@ -150,7 +152,7 @@ pub enum Event {
     },
 }
 
-/// How far a partition was read.
+/// The offset up to which a partition was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The partition.
@@ -162,7 +164,7 @@ pub struct Position {
 }
 
 impl Event {
-    /// The span of what the core does about it.
+    /// The span of the core's work on it.
     pub(crate) fn span(&self) -> Span {
         match self {
             Self::Records { partition, records, .. } => {
@@ -182,26 +184,27 @@ impl Event {
 pub struct Assigned {
     /// The partition.
     pub partition: i32,
-    /// Next offset to read: outputs of the records before exist; `None` where nothing was processed yet.
+    /// Offset of the next record to read, before which all outputs exist; `None` if nothing was processed yet.
     pub committed: Option<i64>,
-    /// Offset of the next record that is published.
+    /// Offset of the next record to be published.
     pub end: i64,
     /// True if the group has committed another offset, so that this one has to be committed again.
     pub is_uncommitted: bool,
-    /// First of the records before `committed` that are given up: no transaction accounts for them.
+    /// First of the records before `committed` that are given up, so that no transaction accounts for them; `None` if
+    /// none are.
     pub lost_from: Option<i64>,
-    /// How far its risk requests are answered.
+    /// Offset up to which its risk requests are answered.
     pub requests: Committed,
 }
 
-/// How an attempt to write a [`Command::Commit`](crate::Command::Commit) went, as who wrote it tells.
+/// The course of an attempt to write a [`Command::Commit`](crate::Command::Commit), as its writer reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitAttempt {
-    /// When it began.
+    /// Time at which the attempt began.
     pub sent_ns: i64,
-    /// When its outcome was known.
+    /// Time at which its outcome was known.
     pub ended_ns: i64,
-    /// Whether the log did not tell the outcome, so that it was looked up there.
+    /// True if the log did not report the outcome, so that it was looked up there.
     pub looked_up: bool,
 }
 
@@ -212,13 +215,13 @@ pub struct ReadRequest {
     pub offset: i64,
     /// Bytes of its record.
     pub bytes: usize,
-    /// True if it waits until the ticks are accepted that were there when their partitions came.
+    /// True if the request waits until the ticks that lay in partitions when these came are accepted.
     pub waits: bool,
-    /// What it asks, or why it cannot be read.
+    /// The request, or the reason why it cannot be read.
     pub request: Result<Box<RiskRequest>, DecodeError>,
 }
 
-/// How far the requests of a partition are answered.
+/// The offset up to which the requests of a partition are answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
     /// The first request that may have no answer.

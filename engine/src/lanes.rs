@@ -1,4 +1,4 @@
-//! What lanes are told and what they tell: the data that goes between the engine and a lane's thread.
+//! The data that goes between the engine and a lane's thread.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub struct GroupId {
     pub group: i32,
 }
 
-/// What the engine tells a lane.
+/// A command of the engine to a lane.
 pub enum LaneCommand {
-    /// The group is the lane's from now on.
+    /// Take a group, which is the lane's from now on.
     Install {
         /// The group.
         group: GroupId,
@@ -28,7 +28,7 @@ pub enum LaneCommand {
         /// Its state.
         state: GroupState,
     },
-    /// The partition's groups are no longer the lane's.
+    /// Forget the partition's groups, which are no longer the lane's.
     Drop {
         /// The partition.
         partition: i32,
@@ -52,31 +52,32 @@ pub struct Slice {
     pub task: Arc<RiskTask>,
     /// The units.
     pub units: Range<i64>,
-    /// Whether the task is critical: then it does not yield the processor to ticks, of whose time the scheduler gives it a bounded share.
+    /// True if the task is critical: then it does not yield the processor to ticks, because the scheduler bounds its
+    /// share of their time.
     pub critical: bool,
 }
 
 /// The state of a group on its way to a lane.
 pub enum GroupState {
-    /// As it is.
+    /// The running state.
     Stage(Box<GroupStage>),
-    /// As it was, with what has happened to it since: the outputs of that exist.
+    /// An earlier state with the inputs since, whose outputs exist.
     Kept(Kept),
 }
 
-/// What the state of a group can be made from again.
+/// A group's earlier state and the inputs since, from which its state can be made again.
 #[derive(Clone, Default)]
 pub struct Kept {
-    /// The state at some time.
+    /// The state at some earlier time.
     pub(crate) state: Vec<u8>,
-    /// What was processed since.
+    /// Inputs that were processed since.
     pub(crate) tail: Vec<GroupInput>,
-    /// Bytes of that, about.
+    /// Approximate bytes of the inputs.
     pub(crate) bytes: usize,
 }
 
 impl GroupState {
-    /// The state again, to be kept.
+    /// A copy of the state, to be kept.
     pub(crate) fn to_kept(&self) -> Kept {
         match self {
             Self::Kept(kept) => kept.clone(),
@@ -88,7 +89,7 @@ impl GroupState {
         }
     }
 
-    /// The state as a stage that runs: what was kept is made up for.
+    /// The state as a running stage: kept inputs are run again.
     pub fn into_stage(self, config: &StageConfig, isa: Isa) -> Box<GroupStage> {
         match self {
             Self::Stage(stage) => stage,
@@ -120,17 +121,17 @@ pub struct BatchPart {
     pub input: GroupInput,
 }
 
-/// What a lane tells the engine.
+/// News of a lane for the engine.
 pub enum LaneNews {
     /// A batch is done.
     Completed {
         /// Number of the batch.
         batch: i64,
-        /// What it took, in nanoseconds.
+        /// Service time, in nanoseconds.
         service_ns: i64,
-        /// What each part gave.
+        /// Outputs of each part.
         parts: Vec<PartOutput>,
-        /// Bytes of the device's memory: of slots, of what is uploaded, of work. Nothing on the processor.
+        /// Bytes of the device's memory: slots, staging and workspace. `None` on the processor.
         memory_bytes: Option<[usize; 3]>,
     },
     /// A group was given back.
@@ -146,29 +147,29 @@ pub enum LaneNews {
     SliceDone {
         /// Number of the slice.
         slice: i64,
-        /// What it took, in nanoseconds.
+        /// Service time, in nanoseconds.
         service_ns: i64,
-        /// What it gave.
+        /// Result of the units.
         partial: Partial,
     },
-    /// What batches take.
+    /// The service times of batches were measured.
     Measured {
-        /// By rows of a batch.
+        /// Service times by rows of a batch.
         points: Vec<ServicePoint>,
     },
-    /// The lane failed; its thread waits for nothing any more.
+    /// The lane failed; its thread no longer waits for anything.
     Lost {
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
 }
 
-/// What one group of a batch gave.
+/// The outputs of one group of a batch.
 pub struct PartOutput {
     /// The group.
     pub group: GroupId,
     /// The epoch of the part.
     pub epoch: i64,
-    /// What its stage gave; nothing if the epoch is not the lane's.
+    /// The output of its stage; empty if the epoch is not the lane's.
     pub output: GroupOutput,
 }

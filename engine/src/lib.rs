@@ -1,4 +1,4 @@
-//! The engine: everything that the pipeline decides, and nothing that it does.
+//! The engine: everything that the pipeline decides, and none of its effects.
 //!
 //! ```text
 //!   handle: events, with the time     poll: commands, in order
@@ -8,10 +8,11 @@
 //!                             Scheduler ──► journal entries, which go into the next transaction
 //! ```
 //!
-//! [`Core`] owns the partitions, steps the scheduler and executes its decisions on them. [`drive`] has the order in which it hears of
-//! what. Whatever reaches outside becomes a [`Command`] for whoever is [`Outside`]: threads, channels, a clock and a log in
-//! production (`warptape_pipeline::runtime`), one seed in the simulation. So this crate has no thread, no lock, no channel and no clock, which `clippy.toml` enforces,
-//! and every choice between two ways to go on is made here, where a simulation meets it.
+//! [`Core`] owns the partitions, steps the scheduler and executes its decisions on them. [`drive`] has the order of its
+//! events. Every effect becomes a [`Command`] for an [`Outside`]: threads, channels, a clock and a log in production
+//! (`warptape_pipeline::runtime`), one seed in the simulation. So this crate has no thread, no lock, no channel and no
+//! clock, which `clippy.toml` enforces. Every choice between two ways to go on is made here, where a simulation meets
+//! it.
 
 mod answered;
 mod command;

@@ -1,7 +1,7 @@
 //! The state machine: events in with the time, commands out.
 //!
-//! It owns the partitions and executes the scheduler's decisions on them. What reaches outside – lanes, source, restores
-//! – becomes a [`Command`] for the shell. It must not decide anything that the scheduler could.
+//! It owns the partitions and executes the scheduler's decisions on them. Effects on lanes, source and restores become
+//! a [`Command`] for the shell. It must not decide anything that the scheduler could.
 
 mod closing;
 mod commits;
@@ -43,25 +43,25 @@ use lanes::Lanes;
 use membership::Membership;
 pub use status::{LaneStatus, PartitionStatus, Status};
 
-/// How far the end has come that was asked for.
+/// Progress of a requested stop.
 #[derive(Default)]
 struct Stopping {
     at: Option<StopAt>,
-    /// Since when the process is to end as soon as possible.
+    /// Time at which the process was asked to end as soon as possible; `None` if it was not.
     since_ns: Option<i64>,
     draining: bool,
-    /// Event times that were said so that all bars close, by partition; `None` before that.
+    /// Event times that were written so that all bars close, by partition; `None` before that.
     closing: Option<BTreeMap<i32, i64>>,
 }
 
-/// Where to stop reading, by partition; where none is named, nothing more is read.
+/// Offsets at which reading stops, by partition; of a partition that is not named, nothing more is read.
 struct StopAt {
     ticks: BTreeMap<i32, i64>,
     requests: BTreeMap<i32, i64>,
 }
 
 impl StopAt {
-    /// No partition is this process's any more.
+    /// Forgets a partition that is no longer this process's.
     fn remove(&mut self, partition: i32) {
         self.ticks.remove(&partition);
         self.requests.remove(&partition);
@@ -80,7 +80,7 @@ pub struct Core {
     risk: RiskDesk,
     control: ControlDesk,
     stopping: Stopping,
-    /// Rises with every restore of any partition.
+    /// Number of the last generation; rises with every restore of any partition.
     generation: u64,
     /// Rounds that were finished and concluded in this step.
     concluded: Vec<Concluded>,
@@ -90,11 +90,11 @@ pub struct Core {
     split_symbols: SplitSymbols,
 }
 
-/// Symbols that one step compares with those of other partitions.
+/// Symbols of which one step looks for copies in other partitions.
 const SYMBOLS_COMPARED_MAX: usize = 4096;
 
 impl Core {
-    /// Continues the journal after `last`, which has come as far as `positions`, or begins it.
+    /// Continues the journal behind `last`, with offsets up to `positions`; begins a journal if `last` is `None`.
     pub fn new(
         config: Config,
         decoder: Box<dyn DecodeTicks>,
@@ -121,7 +121,7 @@ impl Core {
         })
     }
 
-    /// The group is to have committed that this is the next command of operators, though none is answered.
+    /// Has the group commit this as the next command of operators, though none is answered.
     pub fn with_next_control(mut self, commands: TopicPartition, next: i64) -> Self {
         self.control.move_to(commands, next);
         self
@@ -144,23 +144,23 @@ impl Core {
         let detail = format!("{} lanes, group {}", started.lanes.len(), self.config.group);
         self.commands.push_back(Command::Lifecycle(LifecycleEvent::Started, detail));
         self.step(now_ns, Input::Started(Box::new(started)))?;
-        // They are said once in each life, so that its journal explains itself.
+        // They are recorded once in each life, so that its journal explains itself.
         for trained in self.config.networks.clone() {
             self.step(now_ns, Input::Trained(trained))?;
         }
         self.write_positions(now_ns)
     }
 
-    /// Has the journal say how far it has come.
+    /// Records the offsets of the journal so far.
     fn write_positions(&mut self, now_ns: i64) -> Result<(), RecordError> {
         let positions = self.recorder.positions(&self.config.group);
         self.step(now_ns, positions)
     }
 
-    /// A partition was read up to an offset, after which the log may have no more records.
+    /// Notes that a partition was read up to an offset, after which the log may have no more records.
     fn on_position(&mut self, now_ns: i64, position: Position) -> Result<(), RecordError> {
         let Position { partition, generation, offset } = position;
-        // What lies behind a stop is left to others.
+        // Records behind a stop are left to others.
         let end = self.stop_offset(partition);
         match self.partitions.get_mut(&partition) {
             Some(owned) if owned.generation == generation => owned.read_to = offset.min(end),
@@ -169,7 +169,7 @@ impl Core {
         self.drain_if_read(now_ns)
     }
 
-    /// Records of a partition were read.
+    /// Takes records of a partition that were read.
     fn on_records(
         &mut self,
         now_ns: i64,
@@ -202,7 +202,8 @@ impl Core {
         self.see_to_pages(partition)
     }
 
-    /// Looks which symbols of a partition others have as well: of the next ones, so that a step stays short where many come at once.
+    /// Looks for symbols of a partition that other partitions have too. One call compares a bounded number, so that a
+    /// step stays short when many symbols come at once.
     fn compare_symbols(&mut self, partition: i32) {
         let Some(owned) = self.partitions.get_mut(&partition) else { return };
         let numbers = owned.begin_to_compare(SYMBOLS_COMPARED_MAX);
@@ -217,7 +218,7 @@ impl Core {
         }
     }
 
-    /// A stop was asked for.
+    /// Begins the requested stop.
     fn on_stop(&mut self, now_ns: i64, stop: Stop) -> Result<(), RecordError> {
         let stop = match stop {
             Stop::Now => {
@@ -237,7 +238,8 @@ impl Core {
         self.drain_if_read(now_ns)
     }
 
-    /// Time went by. Wanted after all other events as well: much of what they make possible is begun here.
+    /// Does the work that is due by time. Call it after all other events too: much of the work that they make possible
+    /// begins here.
     pub(crate) fn on_time(&mut self, now_ns: i64) -> Result<(), CoreError> {
         self.on_wake(now_ns)?;
         self.write_entries();
@@ -245,7 +247,7 @@ impl Core {
         self.prepare_requests();
         self.release_if_settled(now_ns)?;
         if self.stopping.draining {
-            // One that was under way when the draining began may have been an earlier one.
+            // A snapshot that was under way when the draining began may have been an earlier one.
             self.begin_last_snapshots(now_ns)?;
         }
         self.write_checkpoint(now_ns)?;
@@ -254,7 +256,7 @@ impl Core {
         self.check_commit(now_ns)
     }
 
-    /// The scheduler decides what it wanted to decide at this time.
+    /// Has the scheduler decide what it wanted to decide at this time.
     pub(crate) fn on_wake(&mut self, now_ns: i64) -> Result<(), CoreError> {
         if self.wake_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.wake_at_ns = None;
@@ -263,31 +265,32 @@ impl Core {
         Ok(())
     }
 
-    /// Encodes what was recorded. To be called when commands are carried out, because lanes wait for those; otherwise the next step does it.
+    /// Encodes the recorded entries. Call it after commands are executed, because lanes wait for those; otherwise the
+    /// next step does it.
     pub(crate) fn write_entries(&mut self) {
         self.recorder.write();
     }
 
-    /// Writes the scheduler's state into the journal, from time to time.
+    /// Writes the scheduler's state into the journal at intervals.
     fn write_checkpoint(&mut self, now_ns: i64) -> Result<(), RecordError> {
         let interval_ns = self.config.times.checkpoint_interval_ns;
-        // A process that has done everything commits, and records nothing more.
+        // A process that has processed everything commits, and records nothing more.
         if !self.recorder.is_checkpoint_due(now_ns, interval_ns) || self.is_drained() {
             return Ok(());
         }
         for part in self.recorder.checkpoint(now_ns) {
             self.step(now_ns, part)?;
         }
-        // The positions are open while a transaction is under way: it may be committed or not.
+        // The positions are unknown while a transaction is under way: it may be committed or not.
         if self.is_committing() { Ok(()) } else { self.write_positions(now_ns) }
     }
 
-    /// Whether everything before the stop is processed and committed.
+    /// True if everything before the stop is processed and committed.
     pub(crate) fn is_done(&self) -> bool {
         self.is_drained() && !self.is_committing() && !self.has_uncommitted()
     }
 
-    /// Whether everything before the stop is processed.
+    /// True if everything before the stop is processed.
     fn is_drained(&self) -> bool {
         let is_read = |owned: &Partition| owned.is_read_to(self.stop_offset(owned.source.partition));
         let drained = |owned: &Partition| owned.is_drained() && is_read(owned);
@@ -296,7 +299,7 @@ impl Core {
         ticks && self.are_requests_drained()
     }
 
-    /// Where reading of a partition ends: never, unless a stop was asked for.
+    /// The offset at which reading of a partition ends: the greatest `i64` unless a stop was asked for.
     fn stop_offset(&self, partition: i32) -> i64 {
         self.stopping.at.as_ref().map_or(i64::MAX, |stop| stop.ticks.get(&partition).copied().unwrap_or(0))
     }
@@ -316,7 +319,7 @@ impl Core {
             Decision::Pause(pause) => self.commands.push_back(Command::Pause(pause.partition)),
             Decision::Resume(resume) => {
                 let waits = self.partitions.get(&resume.partition).is_some_and(Partition::waits_for_pages);
-                // Where a record waits for pages, reading goes on once these are there.
+                // While a record waits for pages, reading resumes once the pages are there.
                 if !waits {
                     self.commands.push_back(Command::Resume(resume.partition));
                 }
@@ -337,7 +340,7 @@ impl Core {
                 let command = LaneCommand::Release { group, epoch: release.epoch };
                 self.commands.push_back(Command::Lane(release.lane, command));
             }
-            // What follows from these, if anything, are decisions of their own.
+            // Effects of these, if any, are decisions of their own.
             Decision::Drift(_) | Decision::FellBack(_) | Decision::Scale(_) | Decision::Shadow(_) => {}
             Decision::Admit(_) | Decision::Split(_) | Decision::Reserve(_) | Decision::Assign(_) => {}
             Decision::AskPrices(question) => self.commands.push_back(Command::AskPrices(question.clone())),
@@ -348,7 +351,7 @@ impl Core {
             Decision::Finish(finish) => self.finish_round(now_ns, finish),
             Decision::Controlled(controlled) => self.controlled(now_ns, controlled.clone()),
             Decision::Breaker(breaker) => self.commands.push_back(Command::Breaker(*breaker)),
-            // What follows from it are decisions of their own.
+            // Its effects are decisions of their own.
             Decision::Headroom(_) => {}
         }
     }
@@ -381,7 +384,7 @@ impl Core {
         }
     }
 
-    /// Tells the scheduler what was added to the queues of a partition since `lengths` were read.
+    /// Tells the scheduler of the rows that were added to the queues of a partition since `lengths` were read.
     fn arrived(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
         let owned = &self.partitions[&partition];
         let groups = owned.arrivals(&self.lengths);
@@ -392,8 +395,8 @@ impl Core {
         self.step(now_ns, Input::Arrived(Arrived { partition, next_offset, groups }))
     }
 
-    /// Begins to drain once everything before the stop is accepted: with a last snapshot, so that the next start has
-    /// nothing to repeat.
+    /// Begins to drain once everything before the stop is accepted. A last snapshot spares the next start repeated
+    /// work.
     fn drain_if_read(&mut self, now_ns: i64) -> Result<(), RecordError> {
         let Some(stop) = &self.stopping.at else { return Ok(()) };
         let closing = self.stopping.closing.as_ref();
@@ -413,7 +416,7 @@ impl Core {
         self.begin_last_snapshots(now_ns)
     }
 
-    /// Takes a snapshot of each partition that is read to its end and has none of there.
+    /// Begins a snapshot of each partition that is read to its end and has no snapshot of that place.
     fn begin_last_snapshots(&mut self, now_ns: i64) -> Result<(), RecordError> {
         let is_read = |(partition, owned): (&i32, &Partition)| {
             owned.is_read_to(self.stop_offset(*partition)).then_some(*partition)
@@ -428,7 +431,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes a snapshot of a partition, so many records at least behind the one before.
+    /// Begins a snapshot of a partition, at least `records_min` records behind the one before.
     fn begin_snapshot(&mut self, now_ns: i64, partition: i32, records_min: i64) -> Result<(), RecordError> {
         let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(()) };
         owned.queue_lengths(&mut self.lengths);

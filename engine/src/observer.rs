@@ -1,18 +1,19 @@
-//! Observers of a core: figures, logs and traces are made of what passes between it and its outside, and nothing is decided by them.
+//! Observers of a core: they make figures, logs and traces of what passes between it and its outside, and decide
+//! nothing.
 
 use crate::command::Command;
 use crate::event::Event;
 use crate::machine::Core;
 
-/// A listener to what passes between a core and its outside.
+/// A listener to the events and commands of a core.
 pub trait Observer {
-    /// The core is about to hear of an event.
+    /// Called before the core hears of an event.
     fn on_event(&mut self, _now_ns: i64, _event: &Event) {}
 
-    /// The core has given a command, which is about to be executed.
+    /// Called before a command of the core is executed.
     fn on_command(&mut self, _now_ns: i64, _command: &Command) {}
 
-    /// The core has done what was due.
+    /// Called after the core has done its due work.
     fn on_settled(&mut self, _now_ns: i64, _core: &Core) {}
 }
 

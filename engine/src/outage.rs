@@ -1,15 +1,15 @@
-//! A time in which nothing can be written, and how long it is waited for.
+//! A span in which nothing can be written, and the patience with it.
 
-/// How long a log that does not answer is asked again, or a transaction that is aborted is sent again.
+/// Longest time for which a log that does not answer is asked again, or an aborted transaction is sent again.
 const OUTAGE_NS_MAX: i64 = 300_000_000_000;
 /// The same, once the process was asked to end.
 const OUTAGE_STOPPING_NS_MAX: i64 = 10_000_000_000;
-/// Pauses before a transaction that was aborted is sent again: a group in the middle of a rebalance needs a moment, a
-/// broker that refuses a record needs somebody who changes it.
+/// Pauses before an aborted transaction is sent again, first and longest. A group in the middle of a rebalance needs a
+/// moment; a broker that refuses a record needs somebody who changes its settings.
 const ABORT_PAUSE_NS: i64 = 100_000_000;
 const ABORT_PAUSE_NS_MAX: i64 = 2_000_000_000;
 
-/// A time in which nothing can be written. All times are nanoseconds of one clock.
+/// A span in which nothing can be written. All times are nanoseconds of one clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Outage {
     began_ns: i64,
@@ -17,7 +17,7 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// One that begins.
+    /// An outage that begins now.
     pub fn begin(now_ns: i64) -> Self {
         Self { began_ns: now_ns, pause_ns: ABORT_PAUSE_NS }
     }
@@ -27,14 +27,14 @@ impl Outage {
         self.began_ns
     }
 
-    /// Whether it is not waited for any longer, by a process that was asked to end at some time.
+    /// True if the outage has lasted too long; a process that was asked to end at `stopping_since_ns` waits less.
     pub fn is_given_up(&self, now_ns: i64, stopping_since_ns: Option<i64>) -> bool {
         now_ns - self.began_ns >= OUTAGE_NS_MAX
             || stopping_since_ns
                 .is_some_and(|since_ns| now_ns - since_ns.max(self.began_ns) >= OUTAGE_STOPPING_NS_MAX)
     }
 
-    /// How long to wait before the next attempt: ever longer.
+    /// Pause before the next attempt, which grows with each one.
     pub fn next_pause_ns(&mut self) -> i64 {
         let next_ns = (self.pause_ns * 2).min(ABORT_PAUSE_NS_MAX);
         std::mem::replace(&mut self.pause_ns, next_ns)

@@ -1,4 +1,5 @@
-//! One owned partition: how far it was read, its intake, its groups on lanes, and what waits for the next commit.
+//! One owned partition: its read position, its intake, its groups on lanes, and the outputs that wait for the next
+//! commit.
 
 mod groups;
 mod outputs;
@@ -34,34 +35,34 @@ use self::states::States;
 /// An owned partition.
 pub(crate) struct Partition {
     pub(crate) source: TopicPartition,
-    /// Rises with every restore: records read before it are stale.
+    /// Rises with every restore; records read before the last restore are stale.
     pub(crate) generation: u64,
     intake: PartitionIntake,
     groups: Groups,
     outputs: Outputs,
     snapshots: States,
     pages: Pages,
-    /// Next record to accept.
+    /// Offset of the next record to accept.
     pub(crate) next_offset: i64,
-    /// Up to where the source was read, which is further where the last offsets have no records.
+    /// The offset up to which the source was read. It exceeds `next_offset` if the last offsets have no records.
     pub(crate) read_to: i64,
-    /// Next-to-read offset handed to a commit last: outputs of earlier records exist.
+    /// Next-to-read offset that was last handed to a commit: outputs of earlier records exist.
     pub(crate) sealed_offset: i64,
     /// Records before this offset were counted in an earlier life.
     counted_offset: i64,
-    /// Whether the record of the segment that the partition is in has to be sealed still.
+    /// True if the record of the partition's present segment is still to be sealed.
     pub(crate) segment_due: bool,
     /// Symbols before this number were compared with those of other partitions.
     compared_symbols: usize,
-    /// Whether the next commit has to move the group's offset, though nothing was processed.
+    /// True if the next commit must write the group's offset, though nothing was processed.
     pub(crate) offset_due: bool,
-    /// By group: time bars that were open at its last barrier.
+    /// Time bars that were open at a group's last barrier, by group.
     open_bars: BTreeMap<i32, u64>,
-    /// When a record was accepted last.
+    /// Time at which a record was last accepted.
     accepted_at_ns: i64,
-    /// The event time that this process has said last; the least number before the first.
+    /// The event time that this process has last written among the ticks; the least number before the first.
     said_ns: i64,
-    /// Ticks of the record at hand, and its late ones; kept for their memory.
+    /// Ticks of the record at hand; kept between records for their memory. `late` has its late ticks.
     columns: TickColumns,
     late: Vec<Late>,
 }
@@ -75,23 +76,23 @@ pub struct Accepted {
     pub late: u64,
     /// Dead letters.
     pub dead: u64,
-    /// Rows that they are of, and records where these are rejected as a whole.
+    /// Rejected rows, and records that were rejected as a whole.
     pub dead_rows: u64,
-    /// Trades whose id their symbol had before, late ones included.
+    /// Trades with an id that their symbol had before, late ones included.
     pub repeated: RepeatedTrades,
 }
 
-/// How far a partition has come whose state is lost.
+/// The offsets that a partition had reached when its state was lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reached {
     /// Records before this offset were accepted.
     pub(crate) offset: i64,
-    /// Its last snapshot that has gone out, to be committed.
+    /// Its last snapshot that was handed to commits in full; `None` if there is none.
     pub(crate) gone_out: Option<Placed>,
 }
 
 impl Partition {
-    /// A partition whose state was just restored; `sealed_offset` is where outputs begin.
+    /// A partition whose state was just restored. Its outputs begin at `sealed_offset`.
     pub(crate) fn new(
         source: TopicPartition,
         generation: u64,
@@ -124,7 +125,8 @@ impl Partition {
         }
     }
 
-    /// Decodes records and deals their rows to the groups, up to the first that waits for pages. Counts those that were not counted before.
+    /// Decodes records and gives their rows to the groups, up to the first record that waits for pages. Counts those
+    /// that were not counted before.
     pub(crate) fn accept(
         &mut self,
         records: &[Record],
@@ -140,7 +142,7 @@ impl Partition {
             let accepted_rows = tick_record(record)
                 .and_then(|record| intake.accept_record(record, decoder, columns, queues, late));
             if self.intake.event_time_max_ns() < before_ns {
-                // Words about the time before hold no more.
+                // Event times that were written before no longer hold.
                 self.said_ns = i64::MIN;
             }
             if let Ok(Acceptance::Waits(pages)) = accepted_rows {
@@ -192,7 +194,7 @@ impl Partition {
         }
     }
 
-    /// Keeps the letters of rejected rows; how many there are.
+    /// Keeps the letters of rejected rows. Returns their number.
     fn keep_dead_rows(&mut self, record: &Record, rows: usize, decoder: &mut dyn DecodeTicks) -> usize {
         if self.columns.rejected.is_empty() || record.offset < self.sealed_offset {
             return 0;
@@ -223,12 +225,12 @@ impl Partition {
         self.groups.queue_lengths(lengths);
     }
 
-    /// What was added to the queues since `lengths` were read.
+    /// Rows that were added to the queues since `lengths` were read.
     pub(crate) fn arrivals(&self, lengths: &[usize]) -> Vec<GroupArrival> {
         self.groups.arrivals(lengths)
     }
 
-    /// The group goes to a lane under a new epoch; gives the state to be installed there.
+    /// Assigns the group to a lane under a new epoch. Returns the state to be installed there.
     pub(crate) fn place(&mut self, place: &Place, on_device: bool) -> GroupState {
         self.groups.place(place, on_device)
     }
@@ -238,7 +240,7 @@ impl Partition {
         self.groups.take(group, rows, on_device)
     }
 
-    /// The oldest batch of a group came back; one of an older epoch is ignored.
+    /// Takes the output of the oldest batch of a group; ignores that of an older epoch.
     pub(crate) fn complete(&mut self, id: GroupId, epoch: i64, output: GroupOutput, kept_bytes_max: usize) {
         if !self.groups.complete(id, epoch, &output.snapshots, kept_bytes_max) {
             return;
@@ -256,22 +258,24 @@ impl Partition {
         }
     }
 
-    /// A lane gives a group back, with everything done that it had of it; whether it was its to give.
+    /// Takes a group back from a lane, which has run all its batches. Returns true if the group was the lane's in this
+    /// epoch.
     pub(crate) fn release(&mut self, group: i32, lane: LaneId, epoch: i64, stage: Box<GroupStage>) -> bool {
         self.groups.release(group, lane, epoch, stage)
     }
 
-    /// Whether the state of all groups of a lane can be made again.
+    /// True if the state of all groups of a lane can be made again.
     pub(crate) fn keeps_groups_of(&self, lane: LaneId) -> bool {
         self.groups.are_kept(lane)
     }
 
-    /// Takes the groups of a lost lane back, all of which were kept; what was in flight waits again, and is given.
+    /// Takes back the groups of a lost lane, all of which were kept. Rows that were in flight wait again, and are
+    /// returned.
     pub(crate) fn take_back(&mut self, lane: LaneId) -> Vec<GroupArrival> {
         self.groups.take_back(lane)
     }
 
-    /// All records before this offset are complete.
+    /// The offset before which all records are complete.
     pub(crate) fn complete_before(&self) -> i64 {
         self.groups.first_incomplete().unwrap_or(self.next_offset)
     }
@@ -281,17 +285,17 @@ impl Partition {
         self.groups.waiting_rows()
     }
 
-    /// How far its market has come.
+    /// The offset that its market has reached.
     pub(crate) fn as_of(&self) -> AsOf {
         AsOf { partition: self.source.partition, next_offset: self.next_offset }
     }
 
-    /// What is known of a symbol as far as records were accepted.
+    /// The market of a symbol as of the accepted records; `None` if the symbol is unknown.
     pub(crate) fn market_of(&self, symbol: &str) -> Option<SymbolMarket> {
         self.intake.market_of(symbol, self.source.partition, self.next_offset)
     }
 
-    /// Symbols that were not compared with those of other partitions yet, up to so many: their numbers.
+    /// Numbers of the next symbols to be compared with those of other partitions, at most `count_max`.
     pub(crate) fn begin_to_compare(&mut self, count_max: usize) -> Range<usize> {
         let from = self.compared_symbols;
         self.compared_symbols = self.intake.symbol_count().min(from + count_max);
@@ -308,7 +312,7 @@ impl Partition {
         self.intake.symbols().id(symbol).is_some_and(|number| (number as usize) < self.compared_symbols)
     }
 
-    /// Symbols seen.
+    /// Number of symbols seen.
     pub(crate) fn symbol_count(&self) -> usize {
         self.intake.symbol_count()
     }
@@ -323,17 +327,17 @@ impl Partition {
         self.open_bars.values().sum()
     }
 
-    /// What to say of event time where no record has come for `grace_ns`: that the bars are over whose ends the wall clock has passed by as
-    /// much. `None` where there is nothing to say, or it was said.
+    /// The event time to write after `grace_ns` without a record: bars whose ends the wall clock has passed by as much
+    /// are over. `None` if there is nothing to write, or it was written.
     pub(crate) fn quiet_event_time(&mut self, now_ns: i64, grace_ns: i64) -> Option<i64> {
         let until_ns = now_ns.saturating_sub(grace_ns);
-        // Before the first record, it is as if one had come when this is asked first.
+        // Before the first record, the time of the first call counts as the time of one.
         self.accepted_at_ns = self.accepted_at_ns.min(now_ns);
         let is_quiet = self.accepted_at_ns <= until_ns && self.is_drained();
         self.say_event_time(until_ns, is_quiet)
     }
 
-    /// The event time to say so that all time bars close; `None` if they are closed, or it was said.
+    /// The event time that closes all time bars; `None` if they are closed, or it was written.
     pub(crate) fn last_event_time(&mut self) -> Option<i64> {
         self.say_event_time(i64::MAX, true)
     }
@@ -345,44 +349,46 @@ impl Partition {
         is_new.then_some(time_ns)
     }
 
-    /// True if event time has come so far.
+    /// True if event time has reached `time_ns`.
     pub(crate) fn has_come_to(&self, time_ns: i64) -> bool {
         self.intake.event_time_max_ns().is_some_and(|max_ns| max_ns >= time_ns)
     }
 
-    /// Whether all records before an offset were accepted.
+    /// True if all records before an offset were accepted.
     pub(crate) fn is_read_to(&self, offset: i64) -> bool {
         self.next_offset.max(self.read_to) >= offset
     }
 
-    /// Goes on behind offsets that have no records: once the log removes what is before them, nobody could tell that they had none.
+    /// Goes on behind offsets that have no records. Once the log removes the records before them, nobody could tell
+    /// that they had none.
     pub(crate) fn skip_to_read(&mut self) {
         self.next_offset = self.next_offset.max(self.read_to);
     }
 
-    /// Whether records are still to be accepted again that were accepted before the state was lost, reading ending at an offset.
+    /// True if records before `end` that were accepted before the state was lost are still to be accepted again.
     pub(crate) fn is_behind(&self, end: i64) -> bool {
         !self.is_read_to(self.counted_offset.min(end))
     }
 
-    /// How far the partition has come, if not by this state then by one that was lost.
+    /// The offsets that the partition has reached, by this state or by one that was lost.
     pub(crate) fn reached(&self) -> Reached {
         let offset = self.next_offset.max(self.counted_offset);
         Reached { offset, gone_out: self.snapshots.gone_out() }
     }
 
-    /// Whether nothing waits and nothing is in flight.
+    /// True if nothing waits and nothing is in flight.
     pub(crate) fn is_drained(&self) -> bool {
         self.complete_before() == self.next_offset && !self.snapshots.is_under_way()
     }
 
-    /// Whether there is something to be sealed.
+    /// True if there is something to be sealed.
     pub(crate) fn has_unsealed(&self) -> bool {
         self.complete_before() > self.sealed_offset || self.snapshots.has_unsealed(self.sealed_offset)
     }
 
-    /// Asks all groups for their state at the next record, unless that is under way, or waits to be committed. `records_min` is the distance
-    /// from the last snapshot. Symbols without a tick for `evict_idle_ns` leave memory.
+    /// Asks all groups for their state at the next record, unless a snapshot is under way or waits to be committed.
+    /// `records_min` is the least distance from the last snapshot. Symbols without a tick for `evict_idle_ns` are
+    /// evicted.
     pub(crate) fn begin_snapshot(&mut self, records_min: i64, evict_idle_ns: Option<i64>) {
         if !self.snapshots.is_due(self.next_offset, records_min) {
             return;
@@ -395,7 +401,7 @@ impl Partition {
         self.intake.barrier(self.next_offset, self.next_offset, &mut self.groups.queues);
     }
 
-    /// Symbols that are not in memory.
+    /// Number of symbols that are not in memory.
     pub(crate) fn evicted_count(&self) -> usize {
         self.intake.evicted().symbols()
     }
@@ -410,7 +416,7 @@ impl Partition {
         self.pages.need(self.intake.evicted(), |offset| self.snapshots.is_under_way_at(offset))
     }
 
-    /// Pages were asked for.
+    /// Notes that pages were asked for.
     pub(crate) fn begin_reading(&mut self, number: u64) {
         self.pages.begin_reading(number);
     }
@@ -420,17 +426,17 @@ impl Partition {
         self.pages.awaits(number)
     }
 
-    /// The awaited reading has ended with these pages.
+    /// Takes the pages of the awaited reading, which has ended.
     pub(crate) fn end_reading(&mut self, pages: Vec<(PageId, Vec<u8>)>) {
         self.pages.end_reading(pages);
     }
 
-    /// Takes the symbols of pages that are here back into memory: the record that waited is read again.
+    /// Takes the symbols of pages that are here back into memory; the record that waited is read again.
     ///
     /// # Errors
-    /// With the page that has other bytes than were written.
+    /// The page whose bytes are not those that were written.
     pub(crate) fn take_pages_back(&mut self, pages: &[PageId]) -> Result<(), (PageId, StageError)> {
-        // They come before the next record: behind the barrier that there may be at its offset, and before one that is still to come there.
+        // They go before the next record: behind the barrier at its offset, or before one that is still to come there.
         let is_behind_barrier = self.snapshots.last_offset() == self.next_offset;
         let offset = if is_behind_barrier { self.next_offset } else { self.next_offset - 1 };
         for &id in pages {
@@ -441,7 +447,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Pages that are in the log since a commit, and still here.
+    /// Pages that are committed, still here and not looked for in the log yet.
     pub(crate) fn begin_to_seek_pages(&mut self) -> Vec<PageId> {
         let gone_out = self.snapshots.gone_out();
         gone_out.map_or_else(Vec::new, |gone_out| self.pages.begin_to_seek(gone_out.offset))
@@ -452,7 +458,7 @@ impl Partition {
         self.intake.evicted().pages().get(&id.page).is_some_and(|page| page.offset == id.offset)
     }
 
-    /// Pages were looked for in the log, and some found.
+    /// Lets go of pages that were found in the log, among the pages that were looked for.
     pub(crate) fn let_pages_go(&mut self, sought: &[PageId], found: &[PageId]) {
         self.pages.let_go(sought, found);
     }
@@ -462,7 +468,7 @@ impl Partition {
         self.outputs.bytes()
     }
 
-    /// Takes what complete records caused, up to about `bytes_max`, seals it, and counts it in the receipt.
+    /// Seals outputs of complete records, up to about `bytes_max`, and counts them in the receipt.
     pub(crate) fn seal(&mut self, assignment: u64, bytes_max: usize, receipt: &mut Receipt) -> Sealed {
         let before = self.outputs.seal_before(self.complete_before(), bytes_max);
         let partition = self.source.partition;

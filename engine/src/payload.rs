@@ -1,4 +1,4 @@
-//! The bytes of a record, or why it has none: one rule, for the run and for its replay.
+//! The bytes of a record or the reason why it has none: one rule, for the run and for its replay.
 
 use warptape_events::DecodeError;
 use warptape_record::{Record, UnreadableBatch};

@@ -1,20 +1,21 @@
-//! How far journals have come in each partition of the source, and where a partition goes on when the group's offset says something else.
+//! Positions of journals in each partition of the source, and the place where a partition goes on when the group's
+//! offset differs.
 //!
-//! A transaction that moves offsets has a `Sealed` in its journal, so the journals tell where the next record lies that nobody has
-//! processed. The group's offset is the same number in another place, where anybody may set it, and where it expires.
+//! A transaction that moves offsets has a `Sealed` in its journal, so the journals tell the offset of the first
+//! unprocessed record. The group's offset is a copy of that number, which anybody may set, and which expires.
 
 use std::collections::BTreeMap;
 
 use warptape_events::journal::{Input, Position, Positions, SealedPartition};
 
-/// How far one journal has come, as its entries say.
+/// The position of one journal in each partition, by its entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JournalPositions {
     partitions: BTreeMap<i32, Position>,
-    /// Whether no entry is missing that could say more.
+    /// True if no entry is missing that could move a position.
     is_whole: bool,
     group: Option<String>,
-    /// The partitions of the newest `Sealed`, with what was known of each before.
+    /// The partitions of the newest `Sealed`, each with its position before.
     in_flight: Vec<(i32, Position)>,
 }
 
@@ -29,7 +30,7 @@ impl JournalPositions {
         Self::default()
     }
 
-    /// The next entry.
+    /// Adds the next entry.
     pub fn add(&mut self, input: &Input) {
         match input {
             Input::Started(_) => self.in_flight.clear(),
@@ -52,7 +53,7 @@ impl JournalPositions {
                 let (partition, next_offset) = (assigned.partition, assigned.committed_offset);
                 *position = Position { partition, next_offset, next_request, unsettled_offset: None };
             }
-            // It is written while no transaction is under way.
+            // The entry is written while no transaction is under way.
             Input::Positions(positions) => {
                 self.in_flight.clear();
                 self.group = Some(positions.group.clone());
@@ -68,19 +69,19 @@ impl JournalPositions {
         let &SealedPartition { partition, first_offset, next_offset, next_request, .. } = account;
         let new = Position { partition, next_offset: first_offset, ..Position::default() };
         let position = self.partitions.entry(partition).or_insert(new);
-        // The first offset of this account settles what was open of the partition before.
+        // The first offset of this account settles the open positions of the partition.
         let before = Position { next_offset: first_offset, unsettled_offset: None, ..*position };
         self.in_flight.push((partition, before));
         let next_request = next_request.or(position.next_request);
         *position = Position { partition, next_offset, unsettled_offset: None, next_request };
     }
 
-    /// A process life follows whose entries do not say what its transactions move.
+    /// Notes a process life whose entries do not say which offsets its transactions move.
     pub fn lose_track(&mut self) {
         self.is_whole = false;
     }
 
-    /// The group of the journal; `None` where no entry has said it yet.
+    /// The group of the journal; `None` if no entry has named it yet.
     pub fn group(&self) -> Option<&str> {
         self.group.as_deref()
     }
@@ -92,30 +93,30 @@ impl JournalPositions {
     }
 }
 
-/// The claims on where a process goes on with a partition.
+/// The claims about the offset at which a process goes on with a partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// Next record to read as the journals say; `None` where they say nothing.
+    /// Next record to read by the journals; `None` if they have none.
     pub journal: Option<i64>,
-    /// Likewise, if a transaction was committed of which they leave that open; ascending.
+    /// Next records to read if transactions whose outcome the journals leave open were committed; ascending.
     pub unsettled: Vec<i64>,
-    /// Whether no journal has lost entries that could say more.
+    /// True if no journal has lost entries that could move the position.
     pub is_certain: bool,
-    /// Next record to read as the group has committed it; `None` where it has not, or no longer.
+    /// Next record to read as committed by the group; `None` if the group has no offset, or no longer.
     pub group: Option<i64>,
 }
 
-/// The claims on a partition are at odds.
+/// Contradictory claims about a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Odds {
     /// The claims.
     pub claims: Claims,
-    /// All records before this offset were processed, as the newest outputs and snapshots have it.
+    /// All records before this offset were processed, by the newest outputs and snapshots.
     pub outputs: i64,
 }
 
 impl Claims {
-    /// On a partition of ticks.
+    /// The claims about a partition of ticks.
     pub fn on_ticks(journals: &[JournalPositions], partition: i32, group: Option<i64>) -> Self {
         let known = || journals.iter().filter_map(|journal| journal.partitions.get(&partition));
         let journal = known().map(|position| position.next_offset).max();
@@ -128,7 +129,8 @@ impl Claims {
         Self { journal, unsettled, is_certain: journals.iter().all(is_certain), group }
     }
 
-    /// On a partition of risk requests. Going on too early does no harm: what is answered, the results tell.
+    /// The claims about a partition of risk requests. Going on too early does no harm, because the results show the
+    /// answered requests.
     pub fn on_requests(journals: &[JournalPositions], partition: i32, group: Option<i64>) -> Self {
         let of = |journal: &JournalPositions| journal.partitions.get(&partition)?.next_request;
         let journal = journals.iter().filter_map(of).max();
@@ -136,17 +138,17 @@ impl Claims {
         Self { journal, unsettled: Vec::new(), is_certain, group }
     }
 
-    /// Where a partition of ticks goes on if the group's offset is what the journals say, and they leave nothing open: then nobody has to look
-    /// at outputs.
+    /// The offset at which a partition of ticks goes on, if the group and the journals agree and nothing is open;
+    /// otherwise `None`. Outputs need no look then.
     pub fn agreed(&self) -> Option<i64> {
         self.group.filter(|_| self.group == self.journal && self.unsettled.is_empty())
     }
 
-    /// Where a partition of ticks goes on, `outputs` being the offset before which all records were processed as the newest outputs and
-    /// snapshots have it: with outputs of all records before, and of none behind. `None`: at the beginning.
+    /// The offset at which a partition of ticks goes on: outputs exist of all records before it and of none behind.
+    /// `None` is the beginning. By the newest outputs and snapshots, all records before `outputs` were processed.
     ///
     /// # Errors
-    /// If there is no such place.
+    /// If there is no such offset.
     pub fn settle(&self, outputs: i64) -> Result<Option<i64>, Odds> {
         let Self { journal, ref unsettled, is_certain, group } = *self;
         if let Some(agreed) = self.agreed() {
@@ -154,19 +156,20 @@ impl Claims {
         }
         let firm = match (journal, is_certain) {
             (Some(journal), true) => journal,
-            // Entries that are lost may be those of the transactions that moved the group's offset on.
+            // The lost entries may be those of the transactions that moved the group's offset on.
             (Some(journal), false) => group.map_or(journal, |group| group.max(journal)),
             (None, true) => 0,
             (None, false) => group.unwrap_or(0),
         };
-        // The first that the outputs allow: where a transaction has none, its records may be processed once more, and nothing comes of them.
+        // This is the first that the outputs allow. Records of a transaction without outputs may be processed once
+        // more, which makes no difference.
         let settled = std::iter::once(firm).chain(unsettled.iter().copied()).find(|at| outputs <= *at);
         let settled = settled.ok_or_else(|| Odds { claims: self.clone(), outputs })?;
         let is_new = journal.is_none() && (is_certain || group.is_none());
         Ok((!is_new).then_some(settled))
     }
 
-    /// Where a partition of risk requests goes on.
+    /// The offset at which a partition of risk requests goes on.
     pub fn settle_requests(&self) -> i64 {
         let Self { journal, is_certain, group, .. } = *self;
         match is_certain {
@@ -199,7 +202,7 @@ mod tests {
         positions
     }
 
-    /// Offset, and the one that it may be as well.
+    /// The offset, and its open alternative.
     fn known(positions: &JournalPositions) -> Option<(i64, Option<i64>)> {
         let position = positions.partitions.get(&PARTITION)?;
         Some((position.next_offset, position.unsettled_offset))
@@ -221,7 +224,7 @@ mod tests {
             ..PartitionAssigned::default()
         };
         assert_eq!(known(&fold(left.clone(), &[Input::PartitionAssigned(lost)])), Some((20, None)));
-        // An entry of it stands for all entries before.
+        // An entry of positions stands for all entries before it.
         let entry = left.entry("g");
         let told = fold(JournalPositions::unknown(), &[Input::Positions(entry.clone())]);
         assert_eq!((known(&told), told.group(), told.is_whole), (known(&left), Some("g"), true));

@@ -11,44 +11,44 @@ use crate::tally::Tally;
 
 /// Entries after which the state is written, so that a replay may begin there.
 const CHECKPOINT_ENTRIES: i64 = 100_000;
-/// Entries after which the journal says how far it has come, so that nobody has to read more of them to learn it.
+/// Entries after which the journal records its positions, so that nobody has to read more of them.
 const POSITIONS_ENTRIES: i64 = 1_024;
 /// Bytes of a state that are written in one entry.
 const PART_BYTES: usize = 128 << 10;
 
-/// The scheduler with its journal: nothing is decided without an entry.
+/// The scheduler with its journal: no decision is without an entry.
 pub(crate) struct Recorder {
     scheduler: Scheduler,
     writer: JournalWriter,
-    /// The newest step, where there is no entry of it yet.
+    /// The newest step, while it has no entry yet.
     unwritten: Option<Step>,
     /// Encoded entries not handed to a commit yet, with the times of their steps.
     entries: Vec<(i64, Vec<u8>)>,
     entries_bytes: usize,
     tally: Tally,
     decisions_total: u64,
-    /// How the process began.
+    /// The input with which the process began; `None` before.
     started: Option<Box<Started>>,
     /// Time and sequence behind the newest start or checkpoint.
     checked: (i64, i64),
-    /// How far the journal has come, and the sequence behind the newest entry that says so.
+    /// Positions of the journal, and in `positions_end` the sequence behind the newest entry of them.
     positions: JournalPositions,
     positions_end: i64,
-    /// Sequence behind the newest entry that is more than the outcome of a commit, or how far the journal has come. These alone are no reason
-    /// to write anything, or a process with nothing to do would commit the outcome of each commit for ever.
+    /// Sequence behind the newest entry that is neither the outcome of a commit nor an entry of positions. These alone
+    /// are no reason for a commit, or an idle process would commit the outcome of each commit for ever.
     news_end: i64,
 }
 
-/// A step of which an entry is to be made.
+/// A step whose entry is still to be made.
 struct Step {
     now_ns: i64,
     input: Input,
     decisions: Arc<Vec<Decision>>,
-    /// Of the scheduler before it.
+    /// Hash of the scheduler's state before the step.
     state_hash: u64,
 }
 
-/// Why a step failed: always a fault of the program, since the engine makes the inputs.
+/// The error of a step: always a fault of the program, since the engine makes the inputs.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The scheduler refused the input.
@@ -62,7 +62,7 @@ pub enum RecordError {
 }
 
 impl Recorder {
-    /// Continues the journal after `last`, which has come as far as `positions`, or begins it.
+    /// Continues the journal behind `last`, with offsets up to `positions`; begins a journal if `last` is `None`.
     pub(crate) fn new(last: Option<&JournalEntry>, positions: JournalPositions) -> Result<Self, ChainError> {
         let writer = match last {
             Some(entry) => JournalWriter::resume(entry)?,
@@ -84,8 +84,8 @@ impl Recorder {
         })
     }
 
-    /// One step: decides, and gives the decisions to be executed. [`Self::write`], the next step or [`Self::take_entries`] make an entry of it, so
-    /// that no lane waits for that.
+    /// Steps the scheduler and returns the decisions to be executed. [`Self::write`], the next step or
+    /// [`Self::take_entries`] makes the entry, so that no lane waits for that.
     pub(crate) fn step(&mut self, now_ns: i64, input: Input) -> Result<Arc<Vec<Decision>>, RecordError> {
         self.write();
         let state_hash = self.scheduler.state_hash();
@@ -118,28 +118,29 @@ impl Recorder {
         self.entries.push((now_ns, bytes));
     }
 
-    /// The input that says how far the journal has come.
+    /// The input that records the positions of the journal.
     pub(crate) fn positions(&self, group: &str) -> Input {
         Input::Positions(self.positions.entry(group))
     }
 
-    /// Whether it is time to write that again.
+    /// True if it is time to record the positions again.
     pub(crate) fn are_positions_due(&self) -> bool {
         self.next_sequence() - self.positions_end >= POSITIONS_ENTRIES
     }
 
-    /// Whether it is time to write the state.
+    /// True if it is time to write the state.
     pub(crate) fn is_checkpoint_due(&self, now_ns: i64, interval_ns: i64) -> bool {
         let (checked_ns, checked_sequence) = self.checked;
         let entries = self.news_end - checked_sequence;
         entries >= CHECKPOINT_ENTRIES || (entries > 0 && now_ns - checked_ns >= interval_ns)
     }
 
-    /// The inputs that hold the state, which are to be stepped now, one after the other; none before the process began.
+    /// The inputs that hold the state, to be stepped now in this order; empty before the process began.
     pub(crate) fn checkpoint(&mut self, now_ns: i64) -> Vec<Input> {
         let Some(started) = &self.started else { return Vec::new() };
         let state = self.scheduler.checkpoint();
-        // How the process began is in a part of its own: with many lanes, tenants and quotas it fills an entry by itself.
+        // The start of the process is in a part of its own: with many lanes, tenants and quotas it fills an entry by
+        // itself.
         let chunks = std::iter::once(&[][..]).chain(state.chunks(PART_BYTES));
         let parts = 1 + state.len().div_ceil(PART_BYTES) as i32;
         self.checked = (now_ns, self.next_sequence() + i64::from(parts));
@@ -167,12 +168,12 @@ impl Recorder {
         self.entries_bytes
     }
 
-    /// Whether entries wait for a commit.
+    /// True if entries wait for a commit.
     pub(crate) fn has_entries(&self) -> bool {
         self.unwritten.is_some() || !self.entries.is_empty()
     }
 
-    /// Whether entries wait for a commit that are a reason for one.
+    /// True if entries wait for a commit that are a reason for one.
     pub(crate) fn has_news(&self) -> bool {
         let handed_over = self.writer.next_sequence() - self.entries.len() as i64;
         self.news_end > handed_over
@@ -183,7 +184,7 @@ impl Recorder {
         self.decisions_total
     }
 
-    /// What everything recorded amounts to.
+    /// Totals over everything recorded.
     pub(crate) fn tally(&self) -> Tally {
         let mut tally = self.tally.clone();
         if let Some(Step { now_ns, input, decisions, .. }) = &self.unwritten {
@@ -192,7 +193,7 @@ impl Recorder {
         tally
     }
 
-    /// The scheduler, to be looked at.
+    /// The scheduler, for reading.
     pub(crate) fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }

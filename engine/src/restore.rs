@@ -1,4 +1,4 @@
-//! Stage state of a partition from its newest good snapshot, or from nothing.
+//! Stage state of a partition, made from its newest good snapshot or from nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::snapshots::{STATE_VERSION, SnapshotPlace};
 pub struct Restored {
     /// The first record that is not in the state.
     pub offset: i64,
-    /// Where its snapshot stands.
+    /// Place of its snapshot.
     pub place: SnapshotPlace,
-    /// The host side.
+    /// State of the host side.
     pub intake: PartitionIntake,
-    /// The lane side, by group.
+    /// States of the lane side, by group.
     pub stages: Vec<GroupStage>,
-    /// By number, the pages of symbols that are not in memory.
+    /// Pages of symbols that are not in memory, by number.
     pub pages: BTreeMap<i32, Vec<u8>>,
-    /// The stage configuration of the segment that the partition is in, as JSON, where that is recorded.
+    /// The stage configuration of the partition's present segment, as JSON; `None` if no segment is recorded.
     pub segment: Option<String>,
-    /// The oldest record that the log still has, which whoever reads the log fills in.
+    /// Offset of the oldest record that the log still has; the reader of the log fills it in.
     pub first: i64,
 }
 
@@ -43,7 +43,7 @@ impl Restored {
         }
     }
 
-    /// Forgets the state: it is that before any record, at the same place.
+    /// Replaces the state by that before any record, at the same place.
     pub(crate) fn empty(&mut self, config: &StageConfig) {
         let isa = self.stages.first().map_or(Isa::Baseline, GroupStage::isa);
         let Self { intake, stages, pages, .. } = Self::beginning(config, isa);
@@ -77,12 +77,12 @@ pub fn restore_from(
     isa: Isa,
 ) -> Restored {
     let segment = take_segment(&mut parts);
-    // Of one that went out in several transactions, all parts stand in one place.
+    // All parts of a snapshot that went out in several transactions stand in one place.
     let places: BTreeMap<i64, SnapshotPlace> =
         parts.iter().map(|(place, part)| (part.offset, *place)).collect();
     let states = states(parts.into_iter().map(|(_, part)| part));
     for &offset in states.keys().rev().filter(|offset| **offset <= committed) {
-        // Compaction leaves the pages alone of many a snapshot.
+        // Compaction leaves only the pages of many a snapshot.
         if !states[&offset].keys().any(|group| *group < Snapshot::PAGES) {
             continue;
         }
@@ -117,7 +117,7 @@ fn assemble(
         pages.insert(number, bytes.clone());
     }
     let stages = stages?;
-    // Two processes may have evicted others at the same offset.
+    // Two processes may have evicted different symbols at the same offset.
     if let Some((group, _)) = (0..).zip(&stages).find(|(group, stage)| !intake.has_group(*group, stage)) {
         let found = format!("the state of group {group} is not of the symbols that the partition has there");
         return Err(StageError::Damaged { found });
@@ -125,13 +125,13 @@ fn assemble(
     Ok(Restored { offset, place, intake, stages, pages, segment: None, first: 0 })
 }
 
-/// States by snapshot offset and group; only those with all their parts.
+/// Complete states, by snapshot offset and group.
 fn states(parts: impl Iterator<Item = Snapshot>) -> BTreeMap<i64, BTreeMap<i32, Vec<u8>>> {
     let mut by_group: BTreeMap<(i64, i32), BTreeMap<i32, Snapshot>> = BTreeMap::new();
     for part in parts {
         if part.state_version == STATE_VERSION && (0..part.parts).contains(&part.part) {
             let parts = by_group.entry((part.offset, part.group)).or_default();
-            // Parts come in log order: those of an older snapshot at the same offset give way.
+            // Parts come in log order: parts of an older snapshot at the same offset give way.
             parts.retain(|_, older: &mut Snapshot| older.parts == part.parts);
             parts.insert(part.part, part);
         }

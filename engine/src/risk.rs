@@ -1,8 +1,8 @@
-//! Risk requests that this process has read: those that are no tasks yet ([`arrivals`]), those being worked on, and results that wait
-//! for a commit. What takes long of them is a [`Preparation`] or a [`Conclusion`], which are run beside the engine.
+//! Risk requests that this process has read: those that are no tasks yet ([`arrivals`]), those in work, and results
+//! that wait for a commit. Long work is a [`Preparation`] or a [`Conclusion`], which run beside the engine.
 //!
-//! Requests of a partition are answered in any order. Its committed offset is that of the first one without an answer; of those
-//! behind it the results themselves tell, when they are read again.
+//! Requests of a partition are answered in any order. Its committed offset is that of the first one without an answer.
+//! Results behind that offset show which requests are answered when these are read again.
 
 mod arrivals;
 mod conclusion;
@@ -25,42 +25,42 @@ pub(crate) use conclusion::ConcludedRound;
 pub use conclusion::{Concluded, Conclusion};
 pub use preparation::{Preparation, Prepared};
 
-/// Bytes of tasks that are being concluded from which no further ones are made.
+/// Bytes of tasks in conclusion from which no further tasks are made.
 const CONCLUDING_BYTES_MAX: usize = 64 << 20;
-/// Of a request that the scheduler was not asked about.
+/// Sequence of a request that the scheduler was not asked about.
 pub(crate) const NO_SEQUENCE: i64 = -1;
 
-/// All of it.
+/// All risk requests of the process.
 #[derive(Default)]
 pub(crate) struct RiskDesk {
-    /// By partition of the requests.
+    /// Partitions of the requests, by number.
     pub(crate) partitions: BTreeMap<i32, RequestPartition>,
     pub(crate) arrivals: Arrivals,
-    /// Those that the scheduler knows.
+    /// Tasks that the scheduler knows.
     pub(crate) tasks: BTreeMap<TaskId, Box<OpenTask>>,
-    /// Tasks a round of which is being concluded, also where nobody waits for it any more.
+    /// Tasks with a round in conclusion, also if nobody waits for it any more.
     concluding: BTreeMap<TaskId, Concluding>,
-    /// A request that the scheduler is just given because its deadline has passed, and under which sequence.
+    /// The request that is just given to the scheduler because its deadline has passed, with its number and sequence.
     pub(crate) overdue: Option<(TaskId, i64, Asked)>,
     /// Slices that lanes have, by number.
     slices: BTreeMap<i64, RunningSlice>,
     task_next: TaskId,
-    /// Of portfolios.
+    /// Profits of portfolios that are kept for later requests.
     pub(crate) kept: Arc<KeptProfits>,
 }
 
 struct Concluding {
-    /// Of the request; none once nobody waits for it.
+    /// Partition of the request; `None` once nobody waits for it.
     partition: Option<i32>,
     request_id: String,
     bytes: usize,
-    /// The request that cancels it, unless this round was its last.
+    /// The request that cancels it; `None` if there is none, or this round was its last.
     cancelled_by: Option<Asked>,
 }
 
-/// A round that was concluded, and that somebody waits for.
+/// A concluded round that somebody waits for.
 pub(crate) struct Awaited {
-    /// The request that cancels the one it is of.
+    /// The request that cancels the round's request.
     pub(crate) cancelled_by: Option<Asked>,
 }
 
@@ -73,21 +73,22 @@ struct RunningSlice {
 /// A slice that a lane is to be given.
 pub(crate) struct BegunSlice {
     pub(crate) task: Arc<RiskTask>,
-    /// Partition and offset of the request that it is of.
+    /// Partition and offset of the request to which it belongs.
     pub(crate) request: (i32, i64),
-    /// When the scheduler was given the round, if this is the round's first slice and began in the same step.
+    /// Time at which the scheduler was given the round; `None` unless this is the round's first slice and began in the
+    /// same step.
     pub(crate) begun_at_once_ns: Option<i64>,
 }
 
 /// Requests of one partition.
 pub(crate) struct RequestPartition {
     source: TopicPartition,
-    /// Requests read under another one are stale.
+    /// Generation of the requests; those read under another one are stale.
     pub(crate) generation: u64,
     next_offset: i64,
     pub(crate) read_to: i64,
     sealed_offset: i64,
-    /// Whether the next commit has to have the offset, though it stays.
+    /// True if the next commit must write the offset, though it stays.
     pub(crate) offset_due: bool,
     /// Offsets of requests without an answer.
     open: BTreeSet<i64>,
@@ -104,24 +105,24 @@ pub(crate) struct RequestPartition {
 #[derive(Default)]
 struct FoundRequests {
     count: usize,
-    /// Of the first.
+    /// Ids of the first of them.
     ids: Vec<String>,
 }
 
-/// Ids that are told of them at most.
+/// Greatest number of ids in the message about them.
 const FOUND_IDS_MAX: usize = 16;
 
 pub(crate) struct EncodedResult {
     partition: i32,
-    /// Of the request.
+    /// Offset of the request.
     offset: i64,
     record: SealedResult,
-    /// Whether it is of a request that cancelled another, whose result stands before it.
+    /// True if its request cancelled another one, whose result stands before it.
     is_of_cancelling: bool,
 }
 
 impl RequestPartition {
-    /// Requests before `found_before` lay there when the partition came.
+    /// An opened partition, in which requests before `found_before` lay when it came.
     pub(crate) fn new(
         source: TopicPartition,
         generation: u64,
@@ -145,7 +146,7 @@ impl RequestPartition {
         }
     }
 
-    /// Takes the request at an offset; whether it wants an answer.
+    /// Takes the request at an offset. Returns true if it wants an answer.
     pub(crate) fn begin(&mut self, offset: i64) -> bool {
         self.next_offset = offset + 1;
         if self.answered.take_offset(offset) {
@@ -165,7 +166,8 @@ impl RequestPartition {
         }
     }
 
-    /// What is to be told of requests that had no answer when the partition came, once all of them are read.
+    /// The message about requests that had no answer when the partition came; `None` until all of them are read, and if
+    /// there are none.
     pub(crate) fn take_found(&mut self) -> Option<String> {
         if self.next_offset.max(self.read_to) < self.found_before {
             return None;
@@ -185,13 +187,13 @@ impl RequestPartition {
         })
     }
 
-    /// Everything before this offset has its answer in the log, or in a commit.
+    /// The offset before which all requests have their answer in the log, or in a commit.
     fn complete_before(&self) -> i64 {
         let waiting = self.results.iter().map(|result| result.offset).min();
         waiting.into_iter().chain(self.open.first().copied()).min().unwrap_or(self.next_offset)
     }
 
-    /// Whether a commit would hold anything.
+    /// True if a commit would hold anything.
     pub(crate) fn has_uncommitted(&self) -> bool {
         self.offset_due || !self.results.is_empty() || self.complete_before() > self.sealed_offset
     }
@@ -200,16 +202,17 @@ impl RequestPartition {
         !self.results.is_empty()
     }
 
-    /// Whether everything before an offset is answered.
+    /// True if everything before an offset is answered.
     pub(crate) fn is_answered_to(&self, offset: i64) -> bool {
         self.open.is_empty() && self.next_offset.max(self.read_to) >= offset
     }
 
-    /// Hands results to a commit, up to about `bytes_max` and at least one; the next-to-read offset, if it goes along.
+    /// Hands results to a commit, up to about `bytes_max` and at least one. Returns the next-to-read offset, if it goes
+    /// along.
     pub(crate) fn seal(&mut self, bytes_max: usize, sealed: &mut Sealed) -> Option<(TopicPartition, i64)> {
         let mut bytes = 0;
         while let Some(first) = self.results.front()
-            // A request that was cancelled, and who cancelled it, are answered in one transaction.
+            // The results of a cancelled request and of the one that cancelled it go into one transaction.
             && (bytes == 0 || first.is_of_cancelling || bytes + first.record.bytes.len() <= bytes_max)
         {
             let result = self.results.pop_front().expect("it was there a line ago");
@@ -218,8 +221,8 @@ impl RequestPartition {
         }
         self.results_bytes -= bytes;
         let before = self.complete_before();
-        // With results the offset goes along even where it stays: it is what ties them to the group's membership, and what the next
-        // owner waits for before it looks what is answered.
+        // Results always go with the offset, even if it stays. It ties them to the group's membership, and the next
+        // owner waits for it before looking for answers.
         let is_due = std::mem::take(&mut self.offset_due);
         let moves = is_due || before > self.sealed_offset || !sealed.risk_results.is_empty();
         self.sealed_offset = before;
@@ -233,25 +236,25 @@ impl RequestPartition {
     }
 }
 
-/// A request that is being worked on.
+/// A request in work.
 pub(crate) struct OpenTask {
     pub(crate) asked: Asked,
-    /// The task of the round that is being done.
+    /// The task of the present round.
     pub(crate) task: Arc<RiskTask>,
-    /// When the scheduler was given the round; 0 before.
+    /// Time at which the scheduler was given the round; 0 before.
     pub(crate) submitted_ns: i64,
-    /// When its first slice was begun; 0 before.
+    /// Time at which its first slice was begun; 0 before.
     started_ns: i64,
     compute_ns: i64,
     lanes: BTreeSet<LaneId>,
-    /// Of the round, by their first units.
+    /// Results of the round's slices, by their first units.
     partials: BTreeMap<i64, Partial>,
-    /// Of the journal entry that admitted it.
+    /// Sequence of the journal entry that admitted it.
     sequence: i64,
 }
 
 impl OpenTask {
-    /// What comes of all units of its round.
+    /// The outcome of all units of its round.
     fn finish(&self) -> Finished {
         self.task.finish(self.partials.values())
     }
@@ -278,7 +281,7 @@ impl OpenTask {
     }
 }
 
-/// What was done for a result.
+/// The work behind a result.
 #[derive(Default)]
 struct WorkDone {
     as_of: Vec<MarketAsOf>,
@@ -371,7 +374,7 @@ impl RiskDesk {
         number
     }
 
-    /// A lane is to do a slice.
+    /// Notes that a lane is to run a slice.
     pub(crate) fn begin_slice(&mut self, now_ns: i64, run: &RunSlice) -> BegunSlice {
         let open = self.tasks.get_mut(&run.task).expect("slices are of tasks that were submitted");
         if open.started_ns == 0 {
@@ -386,7 +389,7 @@ impl RiskDesk {
         }
     }
 
-    /// Keeps what came of a slice, unless nobody waits for it any more.
+    /// Keeps the result of a slice, unless nobody waits for it any more.
     pub(crate) fn keep(&mut self, lane: LaneId, slice: i64, service_ns: i64, partial: Partial) {
         let Some(running) = self.slices.remove(&slice) else { return };
         if let Some(open) = self.tasks.get_mut(&running.task) {
@@ -396,7 +399,7 @@ impl RiskDesk {
         }
     }
 
-    /// A lane is lost, with what it was doing.
+    /// Forgets the slices of a lost lane.
     pub(crate) fn forget_lane(&mut self, lane: LaneId) {
         self.slices.retain(|_, running| running.lane != lane);
     }
@@ -411,26 +414,27 @@ impl RiskDesk {
         open
     }
 
-    /// Whether further tasks may be made: of those that are being concluded the scheduler does not know.
+    /// True if further tasks may be made. The scheduler does not know of tasks in conclusion, so their bytes are
+    /// counted here.
     pub(crate) fn has_room(&self) -> bool {
         self.concluding.values().map(|concluding| concluding.bytes).sum::<usize>() < CONCLUDING_BYTES_MAX
     }
 
-    /// A round is concluded; `None` if nobody waits for that.
+    /// Takes a concluded round; `None` if nobody waits for it.
     pub(crate) fn take_concluded(&mut self, task: TaskId) -> Option<Awaited> {
         let concluding = self.concluding.remove(&task).filter(|concluding| concluding.partition.is_some())?;
         Some(Awaited { cancelled_by: concluding.cancelled_by })
     }
 
-    /// The task of a request of a partition that the scheduler knows.
+    /// The task of a request of a partition; `None` if the scheduler knows none.
     pub(crate) fn task_of(&self, partition: i32, request_id: &str) -> Option<TaskId> {
         let is_it =
             |open: &OpenTask| open.asked.partition == partition && open.asked.request_id == request_id;
         self.tasks.iter().find(|(_, open)| is_it(open)).map(|(&number, _)| number)
     }
 
-    /// Has a request of a partition, a round of which is being concluded, cancelled by another one after that. Gives the other one back
-    /// where there is no such request, or another one cancels it already.
+    /// Has another request cancel a request of a partition after its round in conclusion. Gives the other one back if
+    /// there is no such request, or it is cancelled already.
     pub(crate) fn cancel_concluding(&mut self, by: Asked, request_id: &str) -> Option<Asked> {
         let is_it = |concluding: &&mut Concluding| {
             concluding.partition == Some(by.partition) && concluding.request_id == request_id
@@ -450,12 +454,13 @@ impl RiskDesk {
         self.push(encoded(now_ns, by, NO_SEQUENCE, nothing, WorkDone::default(), config));
     }
 
-    /// Answers a task that is done for.
+    /// Answers a task with an error, which ends it.
     pub(crate) fn end(&mut self, now_ns: i64, open: OpenTask, error: RiskError, config: &Config) {
         self.push(open.into_result(now_ns, RiskOutcome::Error(error), config));
     }
 
-    /// Forgets the requests of a partition, or all, that the scheduler does not know of now, and gives the tasks that it knows.
+    /// Forgets the requests of a partition, or all if `None`, that the scheduler does not know of. Returns the tasks
+    /// that it knows.
     pub(crate) fn withdraw(&mut self, partition: Option<i32>) -> Vec<TaskId> {
         let is_of = |of: i32| partition.is_none_or(|partition| partition == of);
         self.arrivals.withdraw(partition);
@@ -466,14 +471,14 @@ impl RiskDesk {
         known.map(|(&number, _)| number).collect()
     }
 
-    /// Answers a task, which is done by that.
+    /// Answers a task, which ends it.
     pub(crate) fn answer(&mut self, now_ns: i64, task: TaskId, outcome: RiskOutcome, config: &Config) {
         if let Some(open) = self.tasks.remove(&task) {
             self.push(open.into_result(now_ns, outcome, config));
         }
     }
 
-    /// Answers a request that there is no task of, as the journal entry of this sequence has it, if any has.
+    /// Answers a request without a task. `sequence` is that of its journal entry, if there is one.
     pub(crate) fn refuse(
         &mut self,
         now_ns: i64,
@@ -499,7 +504,7 @@ mod tests {
 
     use super::*;
 
-    /// Seals all results, so many bytes at once.
+    /// Seals all results, at most `bytes_max` at once.
     fn commits(of_cancelling: &[bool], bytes_max: usize) -> Vec<Vec<String>> {
         let source = TopicPartition { topic: "risk.requests".to_owned(), partition: 0 };
         let count = of_cancelling.len();

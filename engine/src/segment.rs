@@ -1,7 +1,7 @@
-//! The segment that a partition is in: the stage configuration under which its newest ticks were processed.
+//! The segment of a partition: the stage configuration under which its newest ticks were processed.
 //!
-//! It lies beside the snapshots, in the transaction of the first ticks that were processed under it, so that who takes the
-//! partition next learns whether he would go on with it or begin another one.
+//! Its record lies beside the snapshots, in the transaction of the first ticks that were processed under it. The next
+//! owner of the partition learns from it whether he continues it or begins another one.
 
 use warptape_events::{Checksum, Snapshot};
 use warptape_stages::StageConfig;
@@ -10,7 +10,7 @@ use crate::snapshots::SnapshotPlace;
 
 /// Version of the layout of a segment's record: the configuration as JSON.
 const STATE_VERSION: i32 = 1;
-/// The record of a segment that begins at an offset. All of a partition have one key, so that the newest stays.
+/// The record of a segment that begins at an offset. All records of a partition have one key, so that the newest stays.
 pub(crate) fn segment_record(partition: i32, offset: i64, config: &StageConfig) -> Snapshot {
     Snapshot {
         partition,
@@ -24,13 +24,13 @@ pub(crate) fn segment_record(partition: i32, offset: i64, config: &StageConfig) 
     }
 }
 
-/// Takes the segments out of a partition's snapshots; gives the newest one's configuration.
+/// Takes the segments out of a partition's snapshots. Returns the newest one's configuration.
 pub(crate) fn take_segment(parts: &mut Vec<(SnapshotPlace, Snapshot)>) -> Option<String> {
     let segments = parts.extract_if(.., |(_, part)| part.group == Snapshot::SEGMENT);
     segments.last().and_then(|(_, segment)| String::from_utf8(segment.state).ok())
 }
 
-/// Whether a configuration is another one than that of a segment.
+/// True if a configuration differs from that of a segment.
 pub(crate) fn is_other(segment: &str, config: &StageConfig) -> bool {
     StageConfig::from_json(segment).map_or(true, |segment| segment != *config)
 }

@@ -1,5 +1,4 @@
-//! Side outputs: late ticks and dead letters. One way to make them, for the run and for its
-//! replay.
+//! Side outputs: late ticks and dead letters. One way to make them, for the run and for its replay.
 
 use warptape_events::{
     DeadLetter, DecodeError, DecodeTicks, InvalidTick, LateTick, SymbolTable, TickColumns,
@@ -10,12 +9,13 @@ use warptape_stages::{Late, TickRecord};
 
 use crate::payload::payload_of;
 
-/// Rows of a record that have a letter each. The rest of its bad rows, of which there may be tens of thousands, share letters.
+/// Number of rejected rows of a record that have a letter each. Further ones, of which there may be tens of thousands,
+/// share letters.
 const ROW_LETTERS_MAX: usize = 256;
-/// Rows that share a letter: so many have less than the bytes of a value that a letter holds.
+/// Number of rows that share a letter: they have fewer bytes than a letter's value may hold.
 const SHARED_ROWS_MAX: usize = 2_048;
 
-/// A record as the stages take it.
+/// The input of the stages for a record.
 ///
 /// # Errors
 /// If it stands for a batch of records that nobody can read.
@@ -24,7 +24,7 @@ pub fn tick_record(record: &Record) -> Result<TickRecord<'_>, DecodeError> {
     Ok(TickRecord { offset, written_ns, value: payload_of(record)? })
 }
 
-/// Appends the late record of a row of `columns`, which holds the record at `offset` of `source` alone.
+/// Appends the late record of a row of `columns`, which holds only the record at `offset` of `source`.
 pub fn encode_late_tick_of(
     source: &TopicPartition,
     offset: i64,
@@ -49,7 +49,7 @@ pub fn encode_dead_letter_of(
     encode_dead_letter(&dead_letter_of(source, record, error).bounded(), out);
 }
 
-/// The dead letter of a record of `source` that was rejected with `error`, whole.
+/// The complete dead letter of a record of `source` that was rejected with `error`.
 pub fn dead_letter_of(source: &TopicPartition, record: &Record, error: &DecodeError) -> DeadLetter {
     let (offset, last_offset) = match error {
         DecodeError::UnreadableBatch { first_offset, .. } => (*first_offset, Some(record.offset)),
@@ -69,8 +69,8 @@ pub fn dead_letter_of(source: &TopicPartition, record: &Record, error: &DecodeEr
     }
 }
 
-/// The dead letters of the rows of a record of `source` that were rejected, encoded, `rows` being the number of its rows: each has the row as a
-/// record of its own. That of a record's only row is the letter of the record.
+/// The encoded dead letters of the rejected rows of a record of `source`, which has `rows` rows. Each has its row as a
+/// record of its own. The letter of a record's only row is the letter of the record.
 pub fn encode_row_letters(
     source: &TopicPartition,
     record: &Record,
@@ -104,7 +104,7 @@ pub fn encode_row_letters(
             more => format!("{} (and {more} more rows)", letter.detail),
         };
         let rows = selection.iter().map(|row| *row as i32).collect();
-        // A cut key would be looked for in the record, which is not what the letter has.
+        // A cut key would be looked for in the record, which does not hold it.
         let key = letter.key.filter(|key| key.len() <= DeadLetter::KEY_BYTES_MAX);
         DeadLetter { rows, value, detail, key, ..letter }
     });

@@ -22,7 +22,7 @@ pub struct PendingSnapshot {
 }
 
 impl PendingSnapshot {
-    /// One at an offset, before which this is the intake's state, of so many groups.
+    /// A snapshot at an offset of so many groups, with the intake's state before that offset.
     pub fn new(offset: i64, intake: Vec<u8>, groups: usize) -> Self {
         Self { offset, intake, groups: vec![None; groups], missing: groups, pages: BTreeMap::new() }
     }
@@ -34,7 +34,7 @@ impl PendingSnapshot {
         }
     }
 
-    /// Adds a group's state; true when it was the last one missing.
+    /// Adds a group's state. Returns true if it was the last one missing.
     pub fn add(&mut self, barrier: i64, group: i32, bytes: Vec<u8>) -> bool {
         if barrier != self.offset {
             return false;
@@ -46,8 +46,8 @@ impl PendingSnapshot {
     }
 }
 
-/// Under which keys a snapshot stands. The one that was complete last must not lose records to one that is not complete yet, so a
-/// snapshot that goes out in several transactions takes the other place.
+/// The keys of a snapshot. The last complete one must not lose records to an incomplete one, so a snapshot that goes
+/// out in several transactions takes the other place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SnapshotPlace {
     /// `PARTITION/GROUP/PART`.
@@ -60,7 +60,7 @@ pub enum SnapshotPlace {
 impl SnapshotPlace {
     const SUFFIX: &str = "/2";
 
-    /// The place that a record with this key stands in.
+    /// The place of a record with this key.
     pub fn of_key(key: &[u8]) -> Self {
         let slashes = key.iter().filter(|byte| **byte == b'/').count();
         if slashes == 3 && key.ends_with(Self::SUFFIX.as_bytes()) { Self::Second } else { Self::First }
@@ -83,13 +83,13 @@ impl SnapshotPlace {
     }
 }
 
-/// A complete snapshot, or what is left of it.
+/// A complete snapshot, or the rest of it.
 pub(crate) struct ReadySnapshot {
     pub(crate) offset: i64,
     pub(crate) records: VecDeque<Snapshot>,
-    /// Of states, all together.
+    /// Bytes of all states together.
     pub(crate) bytes: usize,
-    /// Nothing until the first record goes out.
+    /// Place of the snapshot; `None` until the first record goes out.
     pub(crate) place: Option<SnapshotPlace>,
 }
 

@@ -1,4 +1,5 @@
-//! Symbols that are in more than one partition: their producers do not agree on a partitioner. Told to people; no output depends on it.
+//! Symbols that are in more than one partition, because their producers do not agree on a partitioner. People are told;
+//! no output depends on it.
 
 use std::fmt;
 
@@ -7,7 +8,7 @@ use std::fmt;
 pub struct SplitSymbols {
     /// Number of them, each counted once for every pair of partitions.
     pub count: u64,
-    /// The one that was found first.
+    /// The symbol that was found first; `None` if there is none.
     pub first: Option<SplitSymbol>,
 }
 

@@ -1,5 +1,5 @@
-//! What inputs and decisions amount to, counted as they are recorded. All of it follows from the journal, so that a run's counts can be
-//! taken from its journal again.
+//! Totals of inputs and decisions, counted as they are recorded. All of them follow from the journal, so that a run's
+//! counts can be taken from its journal again.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ labels! {
 }
 
 labels! {
-    /// Why rows were released as a batch.
+    /// The reason for which rows were released as a batch.
     batch_reason(ReleaseReason), BATCH_REASONS:
     ReleaseReason::Idle => "idle",
     ReleaseReason::Full => "full",
@@ -61,7 +61,7 @@ labels! {
 }
 
 labels! {
-    /// Why a group leaves its lane.
+    /// The cause for which a group leaves its lane.
     move_cause(ReleaseCause), MOVE_CAUSES:
     ReleaseCause::Route => "route",
     ReleaseCause::Drained => "drained",
@@ -71,7 +71,7 @@ labels! {
 }
 
 labels! {
-    /// Why a risk task was not admitted.
+    /// The reason for which a risk task was not admitted.
     reject_reason(RejectReason), REJECT_REASONS:
     RejectReason::Overloaded => "overloaded",
     RejectReason::Expired => "expired",
@@ -89,7 +89,7 @@ labels! {
 }
 
 labels! {
-    /// What became of a risk request: an answer, or an error of this code.
+    /// The outcome of a risk request: an answer, or an error of this code.
     request_outcome(Option<RiskErrorCode>), REQUEST_OUTCOMES:
     None => "done",
     Some(RiskErrorCode::UnknownSymbol) => "unknown_symbol",
@@ -101,7 +101,7 @@ labels! {
 }
 
 labels! {
-    /// Whether a policy in the shadow would have done the same; none where nothing had been done yet.
+    /// The agreement of a policy in the shadow with the choice; `None` if nothing had been done yet.
     shadow_choice(Option<bool>), SHADOW_CHOICES:
     Some(true) => "same",
     Some(false) => "other",
@@ -134,7 +134,7 @@ pub struct TimeBuckets {
     sum_ns: u64,
 }
 
-/// 1 µs, 2 µs, 4 µs … 34 s, and one for all that is longer.
+/// Buckets up to 1 µs, 2 µs, 4 µs … 34 s, and one for all longer times.
 const TIME_BUCKETS: usize = 27;
 
 impl TimeBuckets {
@@ -155,53 +155,53 @@ impl TimeBuckets {
         self.counts.iter().sum()
     }
 
-    /// Upper bounds in µs, none for the last one, and how many times are in each bucket and in no lower one.
+    /// Upper bounds in µs, and the number of times in each bucket alone; the last bucket has no bound.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
         let last = TIME_BUCKETS - 1;
         self.counts.iter().enumerate().map(move |(at, &count)| ((at < last).then(|| 1 << at), count))
     }
 }
 
-/// What the journal of this process life amounts to so far.
+/// Totals over the journal of this process life so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
     /// Decisions by kind.
     pub decisions: Counts,
-    /// Batches by why their rows were released.
+    /// Batches by the reason of their release.
     pub batches: Counts,
-    /// Groups that left their lane, by why.
+    /// Groups that left their lane, by cause.
     pub moves: Counts,
     /// Risk tasks admitted, by class.
     pub admitted: Counts,
     /// Risk tasks not admitted, by reason.
     pub rejected: Counts,
-    /// Risk tasks that were not done by their deadline: not admitted any more, or given up.
+    /// Risk tasks that missed their deadline: no longer admitted, or given up.
     pub deadline_misses: u64,
     /// Risk tasks dropped for a standing queue.
     pub shed: u64,
-    /// What policies in the shadow would have done, by policy in the order of the configuration.
+    /// Choices of policies in the shadow, by policy in the order of the configuration.
     pub shadows: Vec<ShadowTally>,
-    /// How far from what was predicted batches were done, earlier or later.
+    /// Differences between predicted and actual ends of batches, earlier or later.
     pub prediction_errors: TimeBuckets,
-    /// How long lanes worked on batches.
+    /// Service times of batches.
     pub batch_service: TimeBuckets,
-    /// How long the oldest row of each batch had waited when the batch was released.
+    /// Waiting times of the oldest row of each batch at its release.
     pub batch_waits: TimeBuckets,
-    /// The lane of each batch in flight, and when it is predicted to be done.
+    /// The lane of each batch in flight, and its predicted end, by batch.
     predicted: BTreeMap<i64, (LaneId, i64)>,
 }
 
-/// What a policy in the shadow would have done.
+/// Choices of a policy in the shadow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowTally {
     /// The policy.
     pub policy: String,
-    /// Choices at which it was asked, by whether it would have done the same.
+    /// Choices at which it was asked, by agreement with the policy that decides.
     pub choices: Counts,
 }
 
 impl ShadowTally {
-    /// Of a policy that was not asked yet.
+    /// The tally of a policy that was not asked yet.
     pub fn new(policy: &str) -> Self {
         Self { policy: policy.to_owned(), choices: Counts::of(SHADOW_CHOICES) }
     }
@@ -234,7 +234,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Counts one step: what the scheduler was told at a time, and what it decided.
+    /// Counts one step: an input of the scheduler at a time, and its decisions.
     pub fn add(&mut self, at_ns: i64, input: &Input, decisions: &[Decision]) {
         match input {
             Input::Started(started) => {
@@ -279,7 +279,7 @@ impl Tally {
     fn add_batch(&mut self, at_ns: i64, dispatch: &Dispatch) {
         self.batches.add(batch_reason(&dispatch.reason), 1);
         self.batch_waits.add((at_ns - dispatch.oldest_arrival_ns).max(0).unsigned_abs());
-        // Nothing can be predicted of a lane that has done nothing yet.
+        // A lane that has done nothing yet has no prediction.
         if dispatch.telemetry.service_ps_per_row > 0 {
             self.predicted.insert(dispatch.batch, (dispatch.lane, dispatch.predicted_finish_ns));
         }

@@ -1,9 +1,9 @@
-//! Texts that become part of records, which have a largest size.
+//! Texts in records, which have a largest size.
 
-/// Longest reason of a lost lane, which its journal entry has twice.
+/// Longest reason of a lost lane, in bytes; its journal entry has it twice.
 pub const LOST_REASON_BYTES_MAX: usize = 4 << 10;
 
-/// As much of a text as fits into so many bytes.
+/// The beginning of a text that fits into `bytes_max` bytes, cut between characters.
 pub fn cut(mut text: String, bytes_max: usize) -> String {
     text.truncate(text.floor_char_boundary(bytes_max));
     text

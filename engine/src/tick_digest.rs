@@ -3,8 +3,8 @@
 use warptape_record::Record;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// What a record adds to the digest of its partition, modulo 2^64: a function of its offset, key and value, as
-/// `SealedPartition::ticks_digest` of the journal says.
+/// The part of a record in the digest of its partition, which is summed modulo 2^64. It is a function of offset, key
+/// and value, as `SealedPartition::ticks_digest` of the journal says.
 pub fn tick_record_digest(record: &Record) -> u64 {
     let key = record.key.as_deref().map_or(0, xxh3_64);
     xxh3_64_with_seed(&record.value, key.wrapping_add(record.offset.cast_unsigned()))
@@ -31,7 +31,7 @@ mod tests {
         for (index, digest) in digests.iter().enumerate() {
             assert!(!digests[..index].contains(digest), "{index}");
         }
-        // Journals hold it: it stays as it is.
+        // Journals hold the digest, so it must not change.
         assert_eq!(record(0, None, b""), 0x2d06_8005_38d3_94c2);
     }
 }

@@ -21,11 +21,11 @@ pub struct Topics {
     pub risk_requests: String,
     /// Their results out.
     pub risk_results: String,
-    /// How far sources of ticks are in the log.
+    /// Positions of the sources of ticks in the log.
     pub feeds: String,
     /// Operators' commands in; a partition for each process.
     pub control: String,
-    /// Their answers out, likewise.
+    /// Answers to the commands out, likewise.
     pub control_results: String,
 }
 
@@ -49,7 +49,7 @@ impl Topics {
         }
     }
 
-    /// Those that need a partition for each of the ticks'.
+    /// The topics that need a partition for each partition of ticks.
     pub fn beside_ticks(&self) -> [&str; 6] {
         [
             &self.signals,

@@ -1,7 +1,7 @@
-//! Folding rows into bars: rows per second on one core, 100 slots, rows in batches of 4,096; and sorting a batch of 64,000
-//! rows of 10,000 slots for a device.
+//! Folding rows into bars, in rows per second on one core, with 100 slots and batches of 4,096 rows. Besides, sorting a
+//! batch of 64,000 rows of 10,000 slots for a device.
 //!
-//! There is no rival that does the same. Trades come at 100,000 per second of event time, slots in random order.
+//! No known rival does the same work. Trades come at 100,000 per second of event time, slots in random order.
 
 use std::hint::black_box;
 

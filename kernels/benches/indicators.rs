@@ -1,13 +1,13 @@
 //! Indicators per closed bar, against TA-Lib and yata in the same run.
 //!
-//! - *1,000 symbols*: ours streams, one update call per point in time with one bar of each symbol. TA-Lib (official Rust
-//!   port) is called once per symbol over whole arrays that already are `f64`, with buffers that are used again.
-//! - *one symbol*: yata's methods are called directly bar by bar, without its indicator layer, and put together to the
-//!   same numbers, from columns of `f64`. Ours gets 64 closed bars a call, as a busy symbol's `tick:1` bars come, and for
-//!   comparison one a call, from the integers that bars are kept in.
+//! - *1,000 symbols*: ours streams, with one update call per point in time and one bar of each symbol per call. TA-Lib
+//!   (official Rust port) is called once per symbol over whole arrays that already are `f64`, with reused buffers.
+//! - *one symbol*: yata's methods are called directly bar by bar, without its indicator layer, and combined to the same
+//!   numbers, from columns of `f64`. Ours gets 64 closed bars a call, as a busy symbol's `tick:1` bars come. For
+//!   comparison it also gets one a call. Its inputs are the integers of bars.
 //!
-//! All 16 columns that are on by default are computed by everyone; results are compared before anything is measured. On one symbol
-//! the values of each bar are written to memory and read from there, on both sides.
+//! All 16 columns that are on by default are computed by every library; results are compared before anything is
+//! measured. For one symbol the values of each bar are written to memory and read from there, on both sides.
 
 use std::hint::black_box;
 
@@ -31,7 +31,7 @@ const SYMBOLS: u32 = 1000;
 const BARS: usize = 512;
 const BARS_OF_ONE: usize = 4096;
 const BARS_PER_CALL: usize = 64;
-/// Columns that are on by default: the first ones.
+/// Number of columns that are on by default, which come first.
 const COMPUTED: usize = 16;
 
 fn thousand_symbols(criterion: &mut Criterion) {
@@ -127,8 +127,8 @@ impl<const N: usize> Calls<N> {
 
     fn run(&mut self, isa: Isa, all: &ClosedBars) {
         for first in (0..BARS_OF_ONE).step_by(N) {
-            // As in the pipeline, bars are in memory that is used again. What is copied is what indicators read: to write
-            // a bar's other columns is the work of the bars' kernel, and yata's bars are not written here either.
+            // Bars are in reused memory, as in the pipeline. Only the inputs of indicators are copied: other columns
+            // are the work of the bars' kernel, and yata's bars are not written here either.
             let closed = &mut self.closed;
             copy::<_, N>(&mut closed.slot, &all.slot, first);
             copy::<_, N>(&mut closed.high_e9, &all.high_e9, first);
@@ -143,7 +143,7 @@ impl<const N: usize> Calls<N> {
     }
 }
 
-/// Reads all values of a bar, which stand in memory.
+/// Reads all values of a bar from memory.
 fn read(values: &[f64]) {
     black_box(values.iter().fold(0, |checksum, value| checksum ^ value.to_bits()));
 }
@@ -176,7 +176,7 @@ fn compare_with_ta_lib(params: &IndicatorParams, times: &[ClosedBars], histories
     }
 }
 
-/// yata starts its averages with the first price, so the second half is compared, where that is forgotten.
+/// yata begins its averages with the first price, so the second half is compared, in which that no longer matters.
 fn compare_with_yata(params: &IndicatorParams, times: &[ClosedBars], history: &History) {
     let mut yata = Yata::new(params, history);
     let mut slab = slab(params, 1);
@@ -285,7 +285,7 @@ impl Yata {
     }
 }
 
-/// From the deviation with n − 1 to the one with n.
+/// Factor from the deviation with n − 1 to the one with n.
 fn sample_to_population(length: u32) -> f64 {
     (f64::from(length - 1) / f64::from(length)).sqrt()
 }

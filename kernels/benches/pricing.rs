@@ -1,6 +1,6 @@
-//! Prices on one core: options in closed form with seven Greeks, implied volatilities, European options by a million paths, Asian
-//! options of 252 fixings. Rivals are in Python, in the same run: `tests/benches/pricing.py`, which runs this with `--compare` and
-//! asks for one figure at a time.
+//! Prices on one core: options in closed form with seven Greeks, implied volatilities, European options by a million
+//! paths, and Asian options of 252 fixings. The rivals are in Python and run beside it: `tests/benches/pricing.py` runs
+//! this with `--compare` and asks for one figure at a time.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -17,7 +17,7 @@ const OPTIONS: usize = 100_000;
 const PATHS: u64 = 1_000_000;
 const ASIAN_PATHS: u64 = 50_000;
 const COMPARED_ASIAN_PATHS: u64 = 20_000;
-/// As many as a request may have.
+/// Greatest number of options of a request.
 const CALL_OPTIONS: usize = 10_000;
 const REPEATS: usize = 10;
 const FIXINGS: u32 = 252;
@@ -106,7 +106,7 @@ fn monte_carlo(criterion: &mut Criterion) {
     }
 }
 
-/// Answers requests – a name and a seed a line – with seconds and results, until there are no more.
+/// Answers requests, one name and seed per line, with seconds and results, until there are no more.
 fn compare() {
     let options = options();
     let isa = Isa::detect();

@@ -8,7 +8,7 @@ const BARS: usize = 1_000_000;
 const RULES: u32 = 250;
 const COST: f64 = 1e-4;
 
-/// Closes that walk about, the same in every run.
+/// Closes of a random walk, the same in every run.
 fn closes() -> Vec<f64> {
     let (mut state, mut close) = (42_u64, 100.0_f64);
     let mut next = || {

@@ -1,6 +1,7 @@
 //! One sweep of a kind of rules, for `tests/benches/sweep.py`: its time in seconds, then a line for each rule.
 //!
-//! `sweep_figures CLOSES RULES REPETITIONS`: closes as little-endian `f64`, rules as lines of a kind and its parameters.
+//! `sweep_figures CLOSES RULES REPETITIONS`: closes as little-endian `f64`, rules as lines of a kind and its
+//! parameters.
 
 use std::time::Instant;
 

@@ -1,10 +1,10 @@
-//! The instruction set that a hot loop is compiled for, and hints of what memory it will write. This is the only `unsafe` of the crate;
-//! it knows nothing of what the loops compute.
+//! The instruction sets for which hot loops are compiled, and prefetches of memory to be written. This is the only
+//! `unsafe` of the crate; it does not know what the loops compute.
 
-/// Instruction set that hot loops are compiled for. Results have the same bits for all of them.
+/// Instruction set for which hot loops are compiled. Results have the same bits for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isa {
-    /// What every x86-64 (or any other) processor has.
+    /// The instructions of every x86-64 (or any other) processor.
     Baseline,
     /// x86-64 with AVX2 and FMA.
     Avx2Fma(Present),
@@ -12,11 +12,12 @@ pub enum Isa {
     Avx512(Present),
 }
 
-/// Proof that this processor has the instructions that are named: only [`Isa::supported`] makes one.
+/// Proof that this processor has the named instructions: only [`Isa::supported`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Present(());
 
-/// A hot loop. `run` must be `#[inline(always)]`, all the way down, closures too: what is not inlined is compiled for the baseline.
+/// A hot loop. `run` must be `#[inline(always)]` all the way down, closures included: code that is not inlined is
+/// compiled for the baseline.
 pub(crate) trait HotLoop {
     fn run(self);
 }
@@ -38,13 +39,13 @@ impl Isa {
         }
     }
 
-    /// The fastest one that this processor has.
+    /// The fastest instruction set of this processor.
     pub fn detect() -> Self {
         Self::supported().last().unwrap_or(Self::Baseline)
     }
 
-    /// The fastest one up to AVX2, for loops that take four numbers side by side, as many as its registers hold: a processor with AVX-512
-    /// has AVX2 too.
+    /// The fastest instruction set up to AVX2, for loops over four numbers side by side, which fill its registers. A
+    /// processor with AVX-512 has AVX2 too.
     pub(crate) fn of_four(self) -> Self {
         match self {
             Self::Avx512(present) => Self::Avx2Fma(present),
@@ -111,8 +112,8 @@ fn run_avx512<W: HotLoop>(work: W) {
     work.run();
 }
 
-/// Fetches the cache lines behind the end of a column, into which the next numbers will be written. It is a hint: nothing depends on it
-/// but the time.
+/// Prefetches the cache lines behind the end of a column, into which the next numbers will be written. This is a hint,
+/// which only affects time.
 #[inline(always)]
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
 pub(crate) fn prefetch_behind(column: &[f64], count: usize) {

@@ -1,7 +1,7 @@
-//! Arithmetic on slot columns: rows to bars, bars to indicators, indicators to signals. Beside it, prices of options
+//! Arithmetic on slot columns: rows to bars, bars to indicators, indicators to signals. Besides, prices of options
 //! ([`pricing`]), risk of portfolios of them ([`portfolio`]), and the results of trading rules on bars ([`sweep`]).
 //!
-//! A *slot* is the number of a symbol within its group; kernels know no symbols, no log, no configuration files and no
+//! A *slot* is the number of a symbol within its group. Kernels know no symbols, no log, no configuration files and no
 //! clock. State sits in slabs (one entry per slot) and is written as device-neutral little-endian bytes.
 //!
 //! ```text
@@ -12,14 +12,15 @@
 //! # Numeric contract
 //!
 //! - Prices, sizes and their sums are integers: exact, whatever the order of folding.
-//! - Everything else is `f64` with `+ − × ÷ √` in a stated order; nothing is contracted or reassociated, and no function
-//!   of the platform's mathematics library is called: [`math`] has its own. Only simulations in mixed precision have `f32`.
+//! - Everything else is `f64` with `+ − × ÷ √` in a stated order; nothing is contracted or reassociated. No function of
+//!   the platform's mathematics library is called: [`math`] has its own. Only simulations in mixed precision have
+//!   `f32`.
 //! - Random numbers are a function of key, path, step and stream (Philox 4x32-10), as are Sobol's points with their
 //!   shifts. Sums over paths have one shape, which depends on the paths' numbers alone.
-//! - A reduction over a window has a fixed shape: four accumulators over the positions of the ring, which depend on the
-//!   number of bars the slot has had and on nothing else.
-//! - Hot loops are compiled three times, for baseline x86-64, for AVX2 with FMA and for AVX-512, and chosen at run time
-//!   ([`Isa`]): the bits are the same, the speed is not.
+//! - A reduction over a window has a fixed shape: four accumulators over the positions of the ring. It depends only on
+//!   the number of bars that the slot has had.
+//! - Hot loops are compiled three times, for baseline x86-64, for AVX2 with FMA and for AVX-512. One is chosen at run
+//!   time ([`Isa`]); the bits are the same, the speed is not.
 
 mod bars;
 mod compaction;

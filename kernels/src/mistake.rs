@@ -5,23 +5,23 @@ use std::fmt;
 /// A parameter that cannot be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterMistake {
-    /// The parameter as it is called in its struct, with dots where it is within another one.
+    /// The name of the parameter in its struct, with dots if it is within another one.
     pub field: String,
     /// Its value.
     pub found: String,
-    /// What is allowed.
+    /// The allowed values, in words.
     pub allowed: String,
-    /// Another parameter of the same struct that this one is compared with.
+    /// Another parameter of the same struct, with which this one is compared; `None` if there is none.
     pub against: Option<&'static str>,
 }
 
 impl ParameterMistake {
-    /// A mistake that one parameter has by itself.
+    /// A mistake of one parameter by itself.
     pub fn new(field: impl Into<String>, found: impl fmt::Display, allowed: impl Into<String>) -> Self {
         Self { field: field.into(), found: found.to_string(), allowed: allowed.into(), against: None }
     }
 
-    /// A parameter that should be below another one and is not.
+    /// A parameter that must be below another one and is not.
     pub fn not_below(
         field: &'static str,
         found: impl fmt::Display,
@@ -32,7 +32,7 @@ impl ParameterMistake {
         Self { against: Some(against), ..Self::new(field, found, allowed) }
     }
 
-    /// The same mistake, seen from a struct that has this one's as a field.
+    /// The same mistake, named from a struct with this one's struct as a field.
     pub fn within(self, field: &str) -> Self {
         Self { field: format!("{field}.{}", self.field), ..self }
     }

@@ -1,15 +1,15 @@
 //! The rows of one group in log order, as columns.
 
-/// The kind of a row, in two bits. Four more have the unit of its sizes, where these do not fit into 64 bits in units of 1e-9, and the last
-/// two the aggressor of a trade.
+/// The kind of a row, in two bits. Four more have the unit of its sizes, if these do not fit into 64 bits in units of
+/// 1e-9. The last two have the aggressor of a trade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowKind(u8);
 
-/// Who crossed the spread.
+/// The side that crossed the spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Aggressor {
-    /// Not known.
+    /// Unknown.
     #[default]
     Unknown = 0,
     /// The buyer.
@@ -27,7 +27,7 @@ impl RowKind {
     pub const WATERMARK: Self = Self(2);
     /// A position at which a snapshot of the state is taken; kernels ignore it.
     pub const BARRIER: Self = Self(3);
-    /// A watermark that closes bars whose ends have not come.
+    /// A watermark that closes bars before their ends.
     pub const CUT: Self = Self(2 | 1 << Self::AGGRESSOR);
 
     const KIND_MASK: u8 = 3;
@@ -59,7 +59,7 @@ impl RowKind {
         Self(self.0 | (exponent as u8) << Self::EXPONENT)
     }
 
-    /// One of the four kinds.
+    /// The kind alone, one of the four.
     #[inline(always)]
     pub fn base(self) -> Self {
         Self(self.0 & Self::KIND_MASK)
@@ -90,10 +90,10 @@ impl RowKind {
     }
 }
 
-/// Stands for the size of a side of a quote that has no orders.
+/// The mark for the size of a side without orders.
 pub const ABSENT: i64 = -1;
 
-/// The greatest exponent of a trade's size, with which it is counted in whole units.
+/// The greatest exponent of a trade's size, for sizes in whole units.
 pub const SIZE_EXPONENT_MAX: u32 = 9;
 
 /// The most rows for which an emptied queue keeps room: 160 KiB.
@@ -102,27 +102,28 @@ const ROOM_ROWS_MAX: usize = 4096;
 /// Rows of one group in log order. All columns have the same length; the functions that add rows keep it so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// What the row is.
+    /// The kind of the row.
     pub kind: Vec<RowKind>,
     /// Slot of a trade or quote; 0 in other rows.
     pub slot: Vec<u32>,
     /// Event time of a trade or quote; the watermark; the number of a barrier.
     pub time_ns: Vec<i64>,
-    /// Price of a trade, bid price of a quote; of a cut see [`Rows::push_cut`]. In the unit of the slot's prices: 1e-9 unless its symbol has another.
+    /// Price of a trade, or bid price of a quote; for a cut see [`Rows::push_cut`]. The unit is that of the slot's
+    /// prices: 1e-9 unless its symbol has another.
     pub price_e9: Vec<i64>,
-    /// Size of a trade, or **ask price** of a quote, in 1e-9; the size of a large trade is in the unit that its kind says.
+    /// Size of a trade, or **ask price** of a quote, in 1e-9; the kind has the unit of a large trade's size.
     pub size_e9: Vec<i64>,
-    /// One entry for each quote: sizes of bid and ask in the unit that its kind says, 0 where they are not told, [`ABSENT`] where the side
-    /// has no orders.
+    /// One entry for each quote: sizes of bid and ask in the unit of its kind. 0 if they are unknown, [`ABSENT`] for a
+    /// side without orders.
     pub quote_sizes: Vec<[i64; 2]>,
-    /// Offset of the record that the row came from.
+    /// Offset of the row's record.
     pub offset: Vec<i64>,
     /// Number of the row within its record.
     pub index: Vec<u32>,
 }
 
 impl Rows {
-    /// Memory that one row takes, without the sizes of quotes.
+    /// Memory of one row in bytes, without the sizes of quotes.
     pub const BYTES_PER_ROW: usize = size_of::<RowKind>() + 2 * size_of::<u32>() + 4 * size_of::<i64>();
 
     /// No rows, with room for `rows` of them.
@@ -144,7 +145,7 @@ impl Rows {
         self.kind.len()
     }
 
-    /// Whether there are no rows.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.kind.is_empty()
     }
@@ -177,7 +178,7 @@ impl Rows {
         self.push(RowKind::trade(exponent, aggressor), slot, time_ns, price_e9, size, offset, index);
     }
 
-    /// Adds a quote that tells no sizes.
+    /// Adds a quote without sizes.
     #[inline]
     pub fn push_quote(&mut self, slot: u32, time_ns: i64, bid_e9: i64, ask_e9: i64, offset: i64, index: u32) {
         self.push_quote_of(slot, time_ns, [bid_e9, ask_e9], ([0; 2], 0), offset, index);
@@ -204,13 +205,13 @@ impl Rows {
         self.push(RowKind::WATERMARK, 0, watermark_ns, 0, 0, offset, index);
     }
 
-    /// Adds a watermark that closes bars whose ends have not come. `seen_since_ns` is the event time from which on ticks are seen behind it;
-    /// 0 where that is as before.
+    /// Adds a watermark that closes bars before their ends. `seen_since_ns` is the event time from which on ticks
+    /// behind it are seen; 0 if it does not change.
     pub fn push_cut(&mut self, watermark_ns: i64, seen_since_ns: i64, offset: i64, index: u32) {
         self.push(RowKind::CUT, 0, watermark_ns, seen_since_ns, 0, offset, index);
     }
 
-    /// The time from which on ticks are seen behind a row, if that is a cut and [`Rows::push_cut`] was told one.
+    /// The event time from which on ticks behind a row are seen; `None` unless the row is a cut that changes it.
     pub fn seen_since_ns(&self, row: usize) -> Option<i64> {
         (self.kind[row] == RowKind::CUT).then_some(self.price_e9[row]).filter(|&time_ns| time_ns != 0)
     }
@@ -251,8 +252,8 @@ impl Rows {
         self.index.push(index);
     }
 
-    /// Adds the trades and quotes with these numbers within the record at `offset`; each function gives one column of a row
-    /// by its number, the last one `None` of a trade.
+    /// Adds the trades and quotes with these numbers within the record at `offset`. Each function gives one column of a
+    /// row by its number; the last one gives `None` for a trade.
     #[expect(clippy::too_many_arguments, reason = "one per column")]
     pub fn extend_record(
         &mut self,
@@ -292,8 +293,8 @@ impl Rows {
         self.index.append(&mut other.index);
     }
 
-    /// Removes and returns the first `rows` rows, or all where there are fewer. Taking all moves none, and leaves room
-    /// for as many, up to a limit: more are likely to come. Otherwise the rows that stay are moved.
+    /// Removes and returns the first `rows` rows, or all if there are fewer. Taking all moves none, and leaves room for
+    /// as many, up to a limit, because more are likely to come. Otherwise the remaining rows are moved.
     pub fn take_front(&mut self, rows: usize) -> Rows {
         if rows >= self.len() {
             let mut room = Self::with_capacity(self.len().min(ROOM_ROWS_MAX));

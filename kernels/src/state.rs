@@ -1,46 +1,46 @@
-//! State as bytes: little-endian, versioned, the same whatever device held it. Knows no slab.
+//! State as bytes: little-endian, versioned, the same for every device. This module knows no slab.
 
 use thiserror::Error;
 
-/// Why bytes are not the state that is to be read.
+/// Reasons for which bytes are not the expected state.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StateError {
     /// The bytes end too soon.
     #[error("{what}: needs {needed} bytes, {left} are left: the snapshot is truncated, use an older one")]
     Truncated {
-        /// What was being read.
+        /// Name of the value being read.
         what: &'static str,
-        /// Bytes it takes.
+        /// Bytes of the value.
         needed: usize,
-        /// Bytes there were.
+        /// Bytes left.
         left: usize,
     },
-    /// Written by another version of this crate, or not written by it at all.
+    /// The bytes are of another version of this crate, or not written by it at all.
     #[error("{what}: version {found}, this build reads version {expected}: replay the log instead")]
     Version {
-        /// Which slab.
+        /// Name of the slab.
         what: &'static str,
         /// Version in the bytes.
         found: u32,
         /// Version that is read.
         expected: u32,
     },
-    /// Written under another configuration.
+    /// The state was written under another configuration.
     #[error("{what}: the state has {found}, the configuration says {expected}: replay the log instead")]
     OtherConfiguration {
-        /// Which parameter.
+        /// Name of the parameter.
         what: &'static str,
         /// Its value in the bytes.
         found: i128,
         /// Its value now.
         expected: i128,
     },
-    /// A value that no state has.
+    /// A value is impossible.
     #[error("{what}: {found} cannot be: the snapshot is damaged, use an older one")]
     Impossible {
-        /// What was being read.
+        /// Name of the value being read.
         what: &'static str,
-        /// What was found.
+        /// The found value.
         found: String,
     },
 }
@@ -88,7 +88,7 @@ pub(crate) fn get_i128(bytes: &mut &[u8], what: &'static str) -> Result<i128, St
     take(bytes, what).map(i128::from_le_bytes)
 }
 
-/// A number: not a NaN, and not infinite unless `infinite` says it may be.
+/// Reads a number: not NaN, and finite unless `infinite` is true.
 pub(crate) fn get_f64(bytes: &mut &[u8], what: &'static str, infinite: bool) -> Result<f64, StateError> {
     let value = f64::from_bits(u64::from_le_bytes(take(bytes, what)?));
     if value.is_finite() || (infinite && value == f64::INFINITY) {
@@ -98,7 +98,7 @@ pub(crate) fn get_f64(bytes: &mut &[u8], what: &'static str, infinite: bool) -> 
     }
 }
 
-/// Reads a parameter that the state was written under and compares it.
+/// Reads a parameter under which the state was written, and compares it.
 pub(crate) fn expect_i64(bytes: &mut &[u8], what: &'static str, expected: i64) -> Result<(), StateError> {
     let found = get_i64(bytes, what)?;
     if found == expected {
@@ -108,13 +108,13 @@ pub(crate) fn expect_i64(bytes: &mut &[u8], what: &'static str, expected: i64) -
     }
 }
 
-/// Writes the head with which every slab's bytes begin.
+/// Writes the head of a slab's bytes.
 pub(crate) fn put_head(out: &mut Vec<u8>, version: u32, slots: usize) {
     put_u32(out, version);
     put_u32(out, u32::try_from(slots).expect("slots are numbered in 32 bits"));
 }
 
-/// Reads and checks what [`put_head`] wrote.
+/// Reads and checks the head that [`put_head`] writes.
 pub(crate) fn expect_head(
     bytes: &mut &[u8],
     what: &'static str,

@@ -37,14 +37,14 @@ fn is_long() -> bool {
     std::env::var_os("WARPTAPE_TEST_ALL").is_some()
 }
 
-/// The text of a fixture. Fixtures are within the binary, because a machine with a GPU may have nothing but that.
+/// The text of a fixture. Fixtures are within the binary, because a machine with a GPU may have nothing else.
 fn text_of(compressed: &[u8]) -> String {
     let mut text = String::new();
     flate2::read::GzDecoder::new(compressed).read_to_string(&mut text).expect("it is text");
     text
 }
 
-/// Checks each fault, as many at a time as there are processors: each is compiled and searched for by itself.
+/// Checks each fault, with one thread per processor: each fault is compiled and searched for by itself.
 fn beside_each_other<T: Sync>(faults: &[T], check: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let checks = || {

@@ -8,32 +8,33 @@
 //!   written after that                                   │ accepted         │ refused: a dead letter
 //! ```
 //!
-//! The *reference* is the greatest event time of the partition's accepted ticks; before the first it is the time at which the
-//! record was written to the log, where the log has one. A tick is too far ahead if it is further ahead
+//! The *reference* is the greatest event time of the partition's accepted ticks. Before the first tick it is the time
+//! at which the record was written to the log, if the log has one. A tick is too far ahead if it is further ahead
 //!
 //! - than `future_max_ns` of the reference; or
-//! - than `clock_skew_max_ns` of the time at which its record was written: what a venue dates later than that has not happened yet.
-//!   `future_max_ns` has to be longer than a market is closed, which recordings are full of; in a live feed ticks are written when they
-//!   have happened, after a closed market too, and so this one may be short.
+//! - than `clock_skew_max_ns` of the time at which its record was written: an event that a venue dates later has not
+//!   happened yet. `future_max_ns` must exceed the time for which a market is closed, because recordings are full of
+//!   such gaps. `clock_skew_max_ns` may be short: ticks of a live feed are written when they have happened, after a
+//!   closed market too.
 //!
-//! Data may be dated in the future on purpose, such as those of a simulated market. So when a record was written says nothing where
-//! the reference itself is that far ahead of it: there only `future_max_ns` counts.
+//! Ticks may be dated in the future on purpose, such as those of a simulated market. So the writing time says nothing
+//! if the reference itself is that far ahead of it: then only `future_max_ns` counts.
 
 use warptape_events::TickProblem;
 
 use crate::StageConfig;
 
-/// How far ahead a tick may be.
+/// Limits on the event time of a tick that is ahead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AheadLimits {
-    /// What ticks are compared with.
+    /// The time with which ticks are compared.
     reference_ns: i64,
     future_max_ns: i64,
-    /// `None` where it does not matter when the record was written.
+    /// The limit by the writing time of the record; `None` if that does not matter.
     written: Option<Written>,
 }
 
-/// When a record was written, and how far ahead of that its ticks may be.
+/// The writing time of a record, and the lead that its ticks may have over it.
 #[derive(Clone, Copy, Debug)]
 struct Written {
     written_ns: i64,
@@ -41,14 +42,15 @@ struct Written {
 }
 
 impl Written {
-    /// The latest time that is not too far ahead. Ticks before do not move it, so that many small steps lead no further.
+    /// The latest time that is not too far ahead. Earlier ticks do not move it, so that many small steps lead no
+    /// further.
     fn latest_ns(&self) -> i64 {
         self.written_ns.saturating_add(self.clock_skew_max_ns)
     }
 }
 
 impl AheadLimits {
-    /// The limits of a record that was written at `written_ns`, 0 where that is not known, after ticks up to
+    /// The limits for a record that was written at `written_ns`, or 0 if that is unknown, after ticks up to
     /// `event_time_max_ns`. `None` if there is nothing to compare with.
     pub(crate) fn of(config: &StageConfig, event_time_max_ns: Option<i64>, written_ns: i64) -> Option<Self> {
         let written_ns = Some(written_ns).filter(|written_ns| *written_ns > 0);
@@ -60,18 +62,18 @@ impl AheadLimits {
         Some(Self { reference_ns, future_max_ns, written })
     }
 
-    /// How far ahead of the reference a tick may be.
+    /// Lead over the reference that a tick may have, in nanoseconds.
     pub(crate) fn future_max_ns(&self) -> i64 {
         self.future_max_ns
     }
 
-    /// Whether a tick is too far ahead.
+    /// True if a tick is too far ahead.
     pub(crate) fn is_ahead(&self, time_ns: i64) -> bool {
         let latest_ns = self.reference_ns.saturating_add(self.future_max_ns);
         time_ns > self.written.map_or(latest_ns, |written| written.latest_ns().min(latest_ns))
     }
 
-    /// True if it is too far ahead of the time when its record was written, where that matters.
+    /// True if it is too far ahead of the writing time of its record; false if that does not matter.
     pub(crate) fn is_ahead_of_writing(&self, time_ns: i64) -> bool {
         self.written.is_some_and(|written| time_ns > written.latest_ns())
     }
@@ -110,7 +112,7 @@ mod tests {
         // Live: the clocks of the venue and of the producer may differ, and the market was closed.
         assert!(!is_ahead(1_010, 1_015) && is_ahead(1_010, 1_016));
         assert!(!is_ahead(1_095, 1_100) && is_ahead(1_095, 1_101));
-        // A recording is written long after its ticks: only gaps in it count.
+        // A recording is written long after its ticks, so only gaps in it count.
         assert!(!is_ahead(9_999, 1_100) && is_ahead(9_999, 1_101));
         // A market dated in the future.
         assert!(!is_ahead(900, 1_100) && is_ahead(900, 1_101));

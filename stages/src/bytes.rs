@@ -2,7 +2,7 @@
 
 use crate::StageError;
 
-/// Longest text a snapshot may hold: symbols are at most 64 bytes.
+/// Longest text of a snapshot, in bytes: symbols have at most 64.
 const TEXT_BYTES_MAX: usize = 256;
 
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
@@ -39,7 +39,7 @@ pub(crate) fn get_u32(bytes: &mut &[u8], what: &str) -> Result<u32, StageError> 
     Ok(u32::from_le_bytes(take(bytes, 4, what)?.try_into().expect("4 bytes were taken")))
 }
 
-/// Reads a version, of which one is known.
+/// Reads a version, of which only one is known.
 pub(crate) fn get_version(bytes: &mut &[u8], what: &'static str, known: u32) -> Result<(), StageError> {
     match get_u32(bytes, "version")? {
         found if found == known => Ok(()),

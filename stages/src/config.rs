@@ -1,4 +1,4 @@
-//! The configuration that outputs depend on: recorded in the journal, so that a replay runs with the same.
+//! The configuration on which outputs depend. The journal records it, so that a replay runs under the same.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,27 +9,28 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Lateness, MarketConfig};
 
-/// Which of a symbol's quotes a bar has, and which of its prices the market takes for the newest.
+/// Choice of the quote of a bar, and of the newest price of the market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuoteOrder {
-    /// The one with the greatest event time, and among equals the one that arrived last; for a bar, only quotes before its end count.
+    /// The quote or price with the greatest event time, and among equals the last arrival. For a bar, only quotes
+    /// before its end count.
     EventTime,
 }
 
-/// Which prices and sizes there are.
+/// Range of prices and sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Numbers {
-    /// Prices of either sign, and any scale; volumes that are exact.
+    /// Prices of either sign and of any scale, and exact volumes.
     Exact,
 }
 
-/// In which unit the times of foreign schemas are taken.
+/// Unit of the times of foreign schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeUnits {
-    /// As what the schema says: one of another unit is refused.
+    /// The unit of the schema, which must be nanoseconds: another one is refused.
     Nanoseconds,
 }
 
@@ -37,7 +38,7 @@ pub enum TimeUnits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rejects {
-    /// Itself, and symbols vote on jumps.
+    /// The tick itself; symbols vote on jumps.
     Rows,
 }
 
@@ -45,8 +46,9 @@ pub enum Rejects {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub enum Rules {
-    /// Closes that lie on a line are found by whole numbers ([`warptape_kernels::Indicator`]). Logarithms of returns have the exact difference of
-    /// two prices. Bars have the sides of trades and the sizes of quotes; a side without a size is absent.
+    /// Closes on a line are found by whole numbers ([`warptape_kernels::Indicator`]). Logarithms of returns have the
+    /// exact difference of two prices. Bars have the sides of trades and the sizes of quotes; a side without a size is
+    /// absent.
     Second = 2,
 }
 
@@ -72,15 +74,15 @@ impl From<Rules> for u8 {
     }
 }
 
-/// Everything besides the log that the outputs are a function of.
+/// All inputs of the outputs besides the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageConfig {
     /// Bars to fold ticks into.
     pub bars: Vec<BarSpec>,
-    /// How far behind the greatest event time of its partition a tick may be, in nanoseconds.
+    /// Time by which a tick may be behind the greatest event time of its partition, in nanoseconds.
     pub allowed_lateness_ns: i64,
-    /// The same of venues that have another, in nanoseconds. A venue is what symbols have before the colon.
+    /// Venues with a lateness of their own, in nanoseconds. The venue is the part of a symbol before the colon.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub lateness_by_venue_ns: BTreeMap<String, i64>,
     /// Symbol groups per partition: the units of placement.
@@ -89,30 +91,30 @@ pub struct StageConfig {
     pub indicators: IndicatorParams,
     /// Thresholds of the signals.
     pub signals: SignalParams,
-    /// What risk requests find of the market.
+    /// The market data of risk requests.
     #[serde(default, skip_serializing_if = "MarketConfig::is_default")]
     pub market: MarketConfig,
-    /// Which quotes and prices count as the newest.
+    /// Choice of the newest quotes and prices.
     pub quotes: QuoteOrder,
-    /// Which prices and sizes there are.
+    /// Range of prices and sizes.
     pub numbers: Numbers,
-    /// In which unit times are taken.
+    /// Unit of times.
     pub times: TimeUnits,
-    /// How far ahead of its partition's greatest event time a tick may be, in nanoseconds.
+    /// Lead over its partition's greatest event time that a tick may have, in nanoseconds.
     pub future_max_ns: i64,
-    /// How far ahead of both its partition's greatest event time and the time at which its record was written a tick may be, in
+    /// Lead over both its partition's greatest event time and the writing time of its record that a tick may have, in
     /// nanoseconds.
     pub clock_skew_max_ns: i64,
     /// The cost of a bad tick.
     pub rejects: Rejects,
-    /// The most symbols that a partition may have.
+    /// Greatest number of symbols of a partition.
     pub symbols_max: u32,
     /// The rules of bars, indicators and alerts.
     pub rules: Rules,
 }
 
 impl StageConfig {
-    /// One with the windows and thresholds that are the default, and without limits on event times and symbols.
+    /// A configuration with the default windows and thresholds, and without limits on event times and symbols.
     pub fn unlimited(bars: Vec<BarSpec>, allowed_lateness_ns: i64, groups_per_partition: u32) -> Self {
         Self {
             bars,
@@ -133,7 +135,7 @@ impl StageConfig {
         }
     }
 
-    /// All mistakes, each naming its field and what is allowed.
+    /// All mistakes, each with its field and the allowed values.
     pub fn check(&self) -> Vec<ParameterMistake> {
         let mut mistakes = Vec::new();
         let mut wrong = |field: &str, found: &dyn fmt::Display, allowed: &str| {
@@ -191,12 +193,12 @@ impl StageConfig {
         serde_json::to_string(self).expect("a struct of numbers and strings has a JSON form")
     }
 
-    /// Reads what [`StageConfig::to_json`] wrote.
+    /// Reads the JSON of [`StageConfig::to_json`].
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// Identifies the configuration in snapshots.
+    /// A hash that identifies the configuration in snapshots.
     pub fn fingerprint(&self) -> u64 {
         xxh3_64(self.to_json().as_bytes())
     }
@@ -218,7 +220,7 @@ pub(crate) mod tests {
         StageConfig::unlimited(vec!["1s".parse().expect("a specification of bars")], 0, 2)
     }
 
-    /// What a journal records of rules is read as it was written, and what follows other rules is refused by the name of the rule.
+    /// A configuration in a journal is read as it was written. Other rules are refused by the name of the rule.
     #[test]
     fn a_configuration_by_other_rules_is_refused_by_name() {
         let json = config().to_json();

@@ -10,10 +10,10 @@ use warptape_kernels::{RowKind, Rows, SignalParams};
 
 use crate::{GroupInput, GroupOutput, GroupStage, Lateness, Repack, StageConfig};
 
-/// Slots that there is room for at first.
+/// Slots for which there is room at first.
 const CAPACITY_MIN: usize = 1024;
 
-/// Groups whose state stays in a device's memory. What they give is what their [`GroupStage`]s would give.
+/// Groups whose state stays in a device's memory. Their outputs equal those of their [`GroupStage`]s.
 pub struct DeviceGroups<K> {
     slab: DeviceSlab,
     signals: SignalParams,
@@ -21,41 +21,41 @@ pub struct DeviceGroups<K> {
 }
 
 struct DeviceGroup {
-    /// Knows the symbols and how signals are written. Its slabs are as old as the last barrier.
+    /// The symbols and the encoding of signals. Its slabs are as old as the last barrier.
     stage: Box<GroupStage>,
-    /// The device's slot of each slot.
+    /// The device's slot of each slot of the group.
     slots: Vec<u32>,
 }
 
 /// Inputs that were begun.
 pub struct Begun<K> {
     parts: Vec<Part<K>>,
-    /// What the device has not finished.
+    /// The batch that the device has not finished; `None` if there is none.
     running: Option<RunningBatch>,
 }
 
-/// What is left of a group's input.
+/// The rest of a group's input.
 struct Part<K> {
     key: K,
     input: GroupInput,
-    /// Where runs of rows end, the last one first.
+    /// Ends of runs of rows, the last one first.
     cuts: Vec<Cut>,
     /// Rows that were run.
     done: usize,
     output: GroupOutput,
 }
 
-/// Where a run of rows ends.
+/// The end of a run of rows.
 #[derive(Clone, Copy, Debug)]
 enum Cut {
-    /// Before this row, a barrier: the state is read there.
+    /// Before this row, which is a barrier: the state is read there.
     Barrier(usize),
-    /// After this row, a cut behind which event time may go back: kernels close bars by the last watermark before a row.
+    /// After this row, behind which event time may go back: kernels close bars by the last watermark before a row.
     Back(usize),
 }
 
 impl Cut {
-    /// The rows before this one are run together.
+    /// The first row behind the run that this ends.
     fn end(self) -> usize {
         match self {
             Self::Barrier(row) => row,
@@ -98,7 +98,7 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         Ok(())
     }
 
-    /// Gives a group up that was installed, with its state.
+    /// Gives up an installed group. Returns its state.
     pub fn take(&mut self, key: &K) -> Result<Box<GroupStage>, DeviceError> {
         let DeviceGroup { mut stage, slots } = self.groups.remove(key).expect("the group was installed");
         self.slab.read(&slots, &mut stage.slot_state())?;
@@ -106,7 +106,7 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         Ok(stage)
     }
 
-    /// Lets go of all other groups.
+    /// Lets go of all groups that are not kept.
     pub fn retain(&mut self, mut keeps: impl FnMut(&K) -> bool) {
         let Self { slab, groups, .. } = self;
         groups.retain(|key, group| {
@@ -118,25 +118,25 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         });
     }
 
-    /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
+    /// Bytes of the device's memory: slots, staging and workspace.
     pub fn memory_bytes(&self) -> [usize; 3] {
         self.slab.memory_bytes()
     }
 
-    /// Processes rows of groups that were installed, each named once; outputs are in the order of the inputs.
+    /// Processes rows of installed groups, each named once. Outputs are in the order of the inputs.
     pub fn run(&mut self, inputs: Vec<(K, GroupInput)>) -> Result<Vec<GroupOutput>, DeviceError> {
         let begun = self.begin(inputs)?;
         self.finish(begun)
     }
 
-    /// Whether a group's input may be begun while others are under way: it brings no symbols, which take slots, and has
-    /// no cuts, behind which the state is that of before.
+    /// True if a group's input may begin while others are under way. It must bring no symbols, because they take slots,
+    /// and no cuts, because a state is read or event time goes back there.
     pub fn may_overlap(input: &GroupInput) -> bool {
         input.symbols.is_empty() && Cut::among(&input.rows).next().is_none()
     }
 
-    /// Begins to process rows, as [`DeviceGroups::run`] does. One more may be begun before this is finished, if all of its inputs
-    /// [run beside](DeviceGroups::may_overlap) others.
+    /// Begins to process rows, as [`DeviceGroups::run`] does. One more batch may begin before this one is finished, if
+    /// all of its inputs [may overlap](DeviceGroups::may_overlap) others.
     pub fn begin(&mut self, inputs: Vec<(K, GroupInput)>) -> Result<Begun<K>, DeviceError> {
         let beside = inputs.iter().all(|(_, input)| Self::may_overlap(input));
         let mut parts: Vec<Part<K>> = inputs.into_iter().map(Part::new).collect();
@@ -152,7 +152,7 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         Ok(Begun { parts, running })
     }
 
-    /// Waits for what was begun first.
+    /// Waits for the batch that was begun first.
     pub fn finish(&mut self, begun: Begun<K>) -> Result<Vec<GroupOutput>, DeviceError> {
         let Begun { mut parts, running } = begun;
         if let Some(batch) = running {
@@ -161,11 +161,11 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         Ok(parts.into_iter().map(|part| part.output).collect())
     }
 
-    /// Runs the rows of each group up to its next cut, all at once.
+    /// Runs the rows of all groups at once, each up to its next cut.
     fn begin_to_cuts(&mut self, parts: &mut [Part<K>]) -> Result<RunningBatch, DeviceError> {
         for part in parts.iter_mut().filter(|part| !part.is_done()) {
             let group = self.groups.get_mut(&part.key).expect("the group was installed");
-            // The state read at a cut does not know yet what follows the cut.
+            // The state read at a cut does not have the symbols behind it yet.
             let barrier = part.cuts.iter().rev().find_map(|cut| match cut {
                 Cut::Barrier(row) => Some(*row),
                 Cut::Back(_) => None,
@@ -222,7 +222,7 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         Ok(())
     }
 
-    /// Gives each group the bars that it closed, which come in the order of the groups.
+    /// Gives each group its closed bars, which come in the order of the groups.
     fn receive(&mut self, parts: &[Part<K>], mut closed: &[DeviceClosedBar]) {
         let (mut first_place, mut first_row) = (0, 0);
         for part in parts.iter().filter(|part| !part.is_done()) {
@@ -254,7 +254,7 @@ impl<K> Part<K> {
         self.done == self.input.rows.len() && self.input.symbols.is_empty()
     }
 
-    /// Rows up to the next cut.
+    /// The rows up to the next cut.
     fn next_range(&self) -> Range<usize> {
         self.done..self.cuts.last().map_or(self.input.rows.len(), |cut| cut.end())
     }

@@ -1,14 +1,14 @@
-//! What can go wrong in a stage.
+//! Errors of stages.
 
 use warptape_kernels::StateError;
 
-/// Why state could not be restored from a snapshot.
+/// Reasons for which state cannot be restored from a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// The bytes end early, or hold what no stage wrote.
+    /// The bytes end early, or hold values that no stage wrote.
     #[error("snapshot is damaged: {found}; an older snapshot or the log itself can be used")]
     Damaged {
-        /// What was found.
+        /// Description of the damage.
         found: String,
     },
     /// The snapshot was taken by another version of the software.
@@ -16,11 +16,11 @@ pub enum StageError {
         "{what} of version {found}, and this software reads version {known}; state has to be rebuilt from the log"
     )]
     OtherVersion {
-        /// Of what.
+        /// Name of the versioned part.
         what: &'static str,
         /// The version of the bytes.
         found: u32,
-        /// The version that is read.
+        /// The version that this software reads.
         known: u32,
     },
     /// The snapshot was taken under another configuration of the stages.

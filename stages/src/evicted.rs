@@ -1,11 +1,12 @@
-//! Symbols whose indicators are not in memory, and the page of the partition's snapshots that each one's are in.
+//! Symbols whose indicators are not in memory, and the page of the partition's snapshots with each one's state.
 //!
 //! ```text
 //!   idle symbols of a group ──► a page of their states ──► log     memory keeps: name, last prices, trade ids, number of the page
 //!   a tick of one of them   ◄── all symbols of the page ◄── log
 //! ```
 //!
-//! Pages change no output: a symbol leaves with no time bar open, so that nothing happens to its state until its next tick.
+//! Pages change no output: a symbol leaves with no time bar open, so that nothing happens to its state until its next
+//! tick.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,9 +15,9 @@ use crate::StageError;
 use crate::bytes::{get_bytes, get_i64, get_u32, get_u64, get_version, put_i64, put_u32, put_u64};
 use crate::intake::STATE_VERSION as INTAKE_VERSION;
 
-/// Symbols of a page.
+/// Most symbols of a page.
 pub(crate) const PAGE_SYMBOLS_MAX: usize = 64;
-/// More pages than a partition may have symbols.
+/// Numbers of pages: more than a partition may have symbols.
 const PAGES_MAX: i32 = 1 << 25;
 /// Version of the bytes of a page.
 const PAGE_VERSION: u32 = 1;
@@ -34,7 +35,7 @@ pub struct Evicted {
 /// A page: symbols of one group that left memory at the same barrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The barrier, which is the offset of the snapshot that the page is part of.
+    /// The barrier, which is the offset of the snapshot with the page.
     pub offset: i64,
     /// Numbers of the symbols, ascending.
     pub symbols: Vec<u32>,
@@ -52,7 +53,7 @@ impl Evicted {
         Self::read(bytes)
     }
 
-    /// These pages.
+    /// The evicted symbols of these pages.
     pub fn of_pages(pages: impl IntoIterator<Item = (i32, Page)>) -> Self {
         let mut evicted = Self::default();
         pages.into_iter().for_each(|(number, page)| evicted.insert(number, page));
@@ -74,17 +75,17 @@ impl Evicted {
         &self.pages
     }
 
-    /// The page of a symbol.
+    /// The page of a symbol; `None` if the symbol is in memory.
     pub fn page_of(&self, symbol: u32) -> Option<i32> {
         self.by_symbol.get(&symbol).copied()
     }
 
-    /// The greatest number of a symbol.
+    /// The greatest number of an evicted symbol; `None` if there is none.
     pub(crate) fn greatest(&self) -> Option<u32> {
         self.by_symbol.last_key_value().map(|(symbol, _)| *symbol)
     }
 
-    /// The least numbers that are free for pages.
+    /// The least free numbers for pages.
     pub(crate) fn free_numbers(&self, count: usize) -> Vec<i32> {
         let is_taken = |number: &i32| self.pages.contains_key(number) || self.retired.contains_key(number);
         (0..PAGES_MAX).filter(|number| !is_taken(number)).take(count).collect()
@@ -95,7 +96,7 @@ impl Evicted {
         self.insert(number, Page { offset, symbols });
     }
 
-    /// Takes a page out: snapshots up to this offset have it.
+    /// Takes a page out, which snapshots up to this offset have.
     pub(crate) fn take(&mut self, number: i32, offset: i64) -> Option<Page> {
         let page = self.pages.remove(&number)?;
         page.symbols.iter().for_each(|symbol| _ = self.by_symbol.remove(symbol));
@@ -103,7 +104,7 @@ impl Evicted {
         Some(page)
     }
 
-    /// Frees the numbers of pages that were read back before a snapshot: it needs none of them.
+    /// Frees the numbers of pages that were read back before a snapshot, because it needs none of them.
     pub(crate) fn free_before(&mut self, snapshot: i64) {
         self.retired.retain(|_, offset| *offset >= snapshot);
     }
@@ -165,7 +166,7 @@ impl Evicted {
     }
 }
 
-/// The bytes of a page: the states of its symbols, each that of a group with no other symbol.
+/// The bytes of a page: the states of its symbols, each as that of a group with no other symbol.
 pub(crate) fn write_page(config_fingerprint: u64, states: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     put_u32(&mut out, PAGE_VERSION);
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!((evicted.page_of(4), evicted.page_of(3), evicted.symbols()), (Some(0), None, 3));
         assert_eq!(evicted.take(0, 15).map(|page| page.symbols), Some(vec![1, 4]));
         assert_eq!((evicted.take(0, 16), evicted.page_of(4)), (None, None));
-        // The snapshot at 10 has the page still, and is the newest in the log while that at 20 goes out.
+        // The snapshot at 10 still has the page, and is the newest in the log while that at 20 goes out.
         evicted.free_before(10);
         assert_eq!(add(&mut evicted, 20, &[1]), 2);
         evicted.free_before(20);

@@ -21,7 +21,8 @@ use crate::{Evicted, Lateness, Page, SignalChunk, SignalKey, StageConfig, StageE
 /// Version of the snapshot bytes of a group.
 const STATE_VERSION: u32 = 4;
 
-/// Closed bars that a specification keeps room for between runs: where all symbols close at once, their memory is given back.
+/// Closed bars for which a specification keeps room between runs. More memory, as when all symbols close at once, is
+/// given back.
 const CLOSED_ROOM_MAX: usize = 1_024;
 
 /// A symbol that got the next free slot of its group.
@@ -31,24 +32,24 @@ pub struct SlotSymbol {
     pub number: u32,
     /// Its name.
     pub name: String,
-    /// Digits behind the decimal point that its prices have.
+    /// Digits of its prices behind the decimal point.
     pub price_scale: u8,
     /// Event time before which no tick of its partition could be seen.
     pub seen_since_ns: i64,
-    /// Offset of the record that named it first; of one that comes back, that of the last barrier or record before.
+    /// Offset of the record that named it first; for one that comes back, that of the last barrier or record before.
     pub offset: i64,
-    /// The state of one that comes back from a page.
+    /// The state of a symbol that comes back from a page; `None` for a new one.
     pub state: Option<Arc<[u8]>>,
 }
 
-/// A group's slots anew, at a barrier: evicted symbols have left, and the others are in the order of their numbers.
+/// The new slots of a group at a barrier: evicted symbols have left, and the others are in the order of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repack {
     /// The barrier.
     pub barrier: i64,
-    /// By new slot: the slot before.
+    /// The old slot of each new slot.
     pub slots: Vec<u32>,
-    /// Number of each page to be made, with the slots before of its symbols.
+    /// Number of each page to be made, with the old slots of its symbols.
     pub pages: Vec<(i32, Vec<u32>)>,
 }
 
@@ -63,7 +64,7 @@ pub struct PageState {
     pub bytes: Vec<u8>,
 }
 
-/// What waits on the host for one group.
+/// Rows and symbols that wait on the host for one group.
 #[derive(Debug, Default)]
 pub struct GroupQueue {
     /// Symbols that have slots but are not known to the group's stage yet, by slot.
@@ -75,8 +76,8 @@ pub struct GroupQueue {
 }
 
 impl GroupQueue {
-    /// Takes the first `rows` rows, and the symbols new by then: not those behind, which a barrier still to come must
-    /// not see.
+    /// Takes the first `rows` rows and the symbols that are new by then. Later symbols stay, because a barrier still to
+    /// come must not see them.
     pub fn take(&mut self, rows: usize) -> GroupInput {
         let rows = self.rows.take_front(rows);
         let last = if self.rows.is_empty() { Some(i64::MAX) } else { rows.offset.last().copied() };
@@ -88,7 +89,7 @@ impl GroupQueue {
         GroupInput { symbols, rows: Arc::new(rows), repacks }
     }
 
-    /// Puts back what was taken last, the oldest first.
+    /// Puts back the inputs that were taken last, the oldest first.
     pub fn put_back(&mut self, taken: impl IntoIterator<Item = GroupInput>) {
         let mut whole = Self::default();
         for input in taken {
@@ -103,7 +104,7 @@ impl GroupQueue {
     }
 }
 
-/// Part of a batch: what one group has to process.
+/// The input of one group in a batch.
 #[derive(Clone, Debug, Default)]
 pub struct GroupInput {
     /// New symbols, by slot.
@@ -114,13 +115,13 @@ pub struct GroupInput {
     pub repacks: Vec<Repack>,
 }
 
-/// The row of a barrier.
+/// The row of a barrier; `None` if it is not among the rows.
 fn barrier_row(rows: &Rows, barrier: i64) -> Option<usize> {
     (0..rows.len()).find(|&row| rows.kind[row] == RowKind::BARRIER && rows.time_ns[row] == barrier)
 }
 
 impl GroupInput {
-    /// What lies behind a barrier among the rows.
+    /// The input behind a barrier among the rows.
     pub fn behind(&self, barrier: i64) -> Self {
         let at = barrier_row(&self.rows, barrier).expect("the barrier is among the rows");
         let offset = self.rows.offset[at];
@@ -132,7 +133,7 @@ impl GroupInput {
     }
 }
 
-/// What a group made of its input.
+/// The outputs of a group for its input.
 #[derive(Debug, Default)]
 pub struct GroupOutput {
     /// Encoded signals in order.
@@ -141,7 +142,7 @@ pub struct GroupOutput {
     pub snapshots: Vec<(i64, Vec<u8>)>,
     /// Pages of the symbols that left at these barriers.
     pub pages: Vec<PageState>,
-    /// Time bars that were open at the last of these barriers.
+    /// Time bars that were open at the last of these barriers; `None` if there was no barrier.
     pub open_bars: Option<u64>,
 }
 
@@ -153,7 +154,7 @@ pub(crate) struct SpecState {
     bars: BarSlab,
     indicators: IndicatorSlab,
     signals: SignalSlab,
-    /// Bars closed by the rows in hand, with their indicators and what was detected on them.
+    /// Bars closed by the rows in hand; beside them their indicators and detected signals.
     pub(crate) closed: ClosedBars,
     pub(crate) columns: IndicatorColumns,
     pub(crate) detected: Vec<Detected>,
@@ -165,7 +166,7 @@ struct GroupSymbol {
     /// Number in the partition.
     number: u32,
     name: String,
-    /// Digits behind the decimal point that its prices have.
+    /// Digits of its prices behind the decimal point.
     price_scale: u8,
     /// Event time before which no tick of its partition could be seen.
     seen_since_ns: i64,
@@ -177,7 +178,7 @@ pub struct GroupStage {
     isa: Isa,
     config: Arc<StageConfig>,
     config_fingerprint: u64,
-    /// The symbols of the slots.
+    /// The symbols of the slots, by slot.
     symbols: Vec<GroupSymbol>,
     pub(crate) specs: Vec<SpecState>,
     /// Signals of the rows in hand, to be sorted.
@@ -212,12 +213,12 @@ impl GroupStage {
         }
     }
 
-    /// The instruction set that it runs on.
+    /// The instruction set on which it runs.
     pub fn isa(&self) -> Isa {
         self.isa
     }
 
-    /// Processes rows; `output` is added to.
+    /// Processes rows and adds the outputs to `output`.
     pub fn run(&mut self, mut input: GroupInput, output: &mut GroupOutput) {
         let rows = &*input.rows;
         let ends: Vec<usize> = (0..rows.len())
@@ -226,7 +227,7 @@ impl GroupStage {
         let mut start = 0;
         for end in ends {
             if let Some(seen_since_ns) = rows.seen_since_ns(end) {
-                // The record that has the cut may name symbols before it.
+                // The record with the cut may name symbols before it.
                 self.add_symbols(&mut input.symbols, rows.offset[end] + 1);
                 self.run_range(rows, start..end + 1, output);
                 self.see_since(seen_since_ns);
@@ -241,12 +242,12 @@ impl GroupStage {
         self.run_range(rows, start..rows.len(), output);
     }
 
-    /// Ticks of event times from here on are seen.
+    /// Notes that ticks from this event time on are seen.
     pub(crate) fn see_since(&mut self, seen_since_ns: i64) {
         self.symbols.iter_mut().for_each(|symbol| symbol.seen_since_ns = seen_since_ns);
     }
 
-    /// Writes the state at a barrier, after the repack that there may be at it. Returns that one.
+    /// Writes the state at a barrier, after the repack at it. Returns the repack; `None` if there is none.
     pub(crate) fn meet_barrier(
         &mut self,
         barrier: i64,
@@ -278,7 +279,7 @@ impl GroupStage {
         write_page(self.config_fingerprint, &slots.iter().map(state).collect::<Vec<_>>())
     }
 
-    /// The state of a group that has only the symbols of these slots, in this order.
+    /// The state of a group with only the symbols of these slots, in this order.
     pub(crate) fn of_slots(&self, slots: &[u32]) -> Self {
         let mut stage = Self::empty(self.config.clone(), self.config_fingerprint, self.isa);
         stage.symbols = slots.iter().map(|slot| self.symbols[*slot as usize].clone()).collect();
@@ -297,7 +298,7 @@ impl GroupStage {
         }
     }
 
-    /// Gives slots to the symbols named before `offset`. Returns the slots of those that come back with their states.
+    /// Gives slots to the symbols named before `offset`. Returns the slots of those that come back, with their states.
     pub(crate) fn add_symbols(&mut self, symbols: &mut Vec<SlotSymbol>, offset: i64) -> Vec<u32> {
         let count = symbols.partition_point(|symbol| symbol.offset < offset);
         let (first, mut back) = (self.symbols.len(), Vec::new());
@@ -334,7 +335,7 @@ impl GroupStage {
             .for_each(SpecState::forget);
     }
 
-    /// Encodes what the specifications detected, in the order of the keys.
+    /// Encodes the signals that the specifications detected, in the order of the keys.
     pub(crate) fn emit(&mut self, signals: &mut SignalChunk) {
         self.order.clear();
         for (spec, state) in self.specs.iter().enumerate() {
@@ -366,7 +367,7 @@ impl GroupStage {
         self.symbols.iter().map(|symbol| (symbol.number, symbol.name.as_str()))
     }
 
-    /// True if the group has this symbol and no other, and it has no time bar open.
+    /// True if the group has only this symbol, and no open time bar.
     pub(crate) fn is_of_one_at_rest(&self, number: u32, name: &str, price_scale: u8) -> bool {
         let is_it = |symbol: &GroupSymbol| {
             (symbol.number, symbol.name.as_str(), symbol.price_scale) == (number, name, price_scale)
@@ -380,7 +381,7 @@ impl GroupStage {
         self.symbols.len()
     }
 
-    /// The slabs, for a device that has their state.
+    /// The slabs, for a device that holds their state.
     pub(crate) fn slot_state(&mut self) -> SlotState<'_> {
         let specs = self.specs.iter_mut().map(SpecState::slot_state).collect();
         SlotState { specs }
@@ -413,7 +414,7 @@ impl GroupStage {
         }
     }
 
-    /// The bytes of the state as if these symbols were evicted, with the pages of those that left at an offset.
+    /// The bytes of the state as if these symbols were evicted. Returns the pages of those that left at an offset.
     pub fn write_without(&self, evicted: &Evicted, offset: i64, out: &mut Vec<u8>) -> Vec<PageState> {
         if evicted.is_empty() {
             self.write(out);
@@ -433,7 +434,7 @@ impl GroupStage {
         of_offset.filter_map(page).collect()
     }
 
-    /// Restores what [`GroupStage::write`] wrote.
+    /// Restores the state from the bytes of [`GroupStage::write`].
     pub fn read(config: &StageConfig, isa: Isa, mut bytes: &[u8]) -> Result<Self, StageError> {
         let bytes = &mut bytes;
         let mut stage = Self::new(config, isa);
@@ -477,14 +478,14 @@ impl SpecState {
         device::SpecState { bars, indicators, signals }
     }
 
-    /// Forgets what the last rows came to, and gives its memory back.
+    /// Forgets the results of the last rows, and frees their memory.
     fn forget(&mut self) {
         self.closed = ClosedBars::default();
         self.columns = IndicatorColumns::default();
         self.detected = Vec::new();
     }
 
-    /// Forgets what the last rows came to.
+    /// Forgets the results of the last rows.
     pub(crate) fn clear(&mut self) {
         self.closed.clear();
         self.columns.clear();
@@ -548,7 +549,7 @@ impl SpecState {
         }
     }
 
-    /// The bar with its flow: by which side was hit, and how much was offered.
+    /// The bar with its flow: volumes and trades by aggressor, and sizes of the last quote.
     fn with_flow(&self, bar: Bar, row: usize, symbol: &GroupSymbol) -> Bar {
         let closed = &self.closed;
         let BySide { volumes_e9, trades } = closed.by_side[row];
@@ -579,7 +580,7 @@ impl SpecState {
     }
 }
 
-/// A bar whose prices have another scale than nine digits, or whose volume has no 64 bits: with numbers that have it exactly.
+/// A bar with exact numbers, if its prices have another scale than nine digits or its volume exceeds 64 bits.
 #[cold]
 fn exact(bar: Bar, volume_e9: i128, price_scale: u8) -> Bar {
     let e18 = |price: Option<i64>| Decimal(to_e18(price.expect("a bar that closed has prices"), price_scale));
@@ -624,7 +625,7 @@ mod tests {
 
     use super::*;
 
-    /// The first columns are fields of the schema, with the same words; the others have names that no field has.
+    /// The first columns are fields of the schema, under the same names; the others have names that no field has.
     #[test]
     fn signals_have_all_indicators() {
         let schema: serde_json::Value = serde_json::from_str(known::SIGNAL.text).expect("JSON");

@@ -1,4 +1,4 @@
-//! The host side of a partition: numbers its symbols, judges lateness, and deals rows to its groups.
+//! The host side of a partition: it numbers symbols, judges lateness, and deals rows to groups.
 //!
 //! ```text
 //!   record (columns) ──► bad rows? far ahead? a symbol too many? ──yes──► dead letters
@@ -13,7 +13,8 @@
 //!                   row of the symbol's group
 //! ```
 //!
-//! Everything here is computed at each tick in log order, so that nothing depends on how the log was read.
+//! Everything here is computed at each tick in log order, so that no result depends on the batches in which the log was
+//! read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,16 +36,16 @@ use crate::sides::Sides;
 use crate::trade_ids::{TradeIdCounts, TradeIds};
 use crate::{Evicted, GroupQueue, GroupStage, Repack, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
-/// A record with so many rows a group on average is dealt by groups: with fewer, going through the groups costs more than
-/// it saves.
+/// Average rows per group from which a record is dealt by groups. With fewer rows, going through the groups costs more
+/// than it saves.
 const ROWS_BY_GROUP_MIN: usize = 8;
-/// Rows of a record that a group keeps room for at most: 16 KiB.
+/// Rows of a record for which a group keeps room at most: 16 KiB.
 const DEALT_ROOM_MAX: usize = 4096;
 /// Version of the intake's snapshot bytes.
 pub(crate) const STATE_VERSION: u32 = 6;
 /// Reserved bytes of the state, which are 0.
 const RESERVED: usize = 12;
-/// Symbols leave once they are so many of those in memory: one in this number.
+/// Least share of idle symbols for an eviction: one in this number of those in memory.
 const EVICTED_SHARE: usize = 8;
 
 /// A tick older than the watermark it met.
@@ -52,7 +53,7 @@ const EVICTED_SHARE: usize = 8;
 pub struct Late {
     /// Row of the tick within its record.
     pub index: u32,
-    /// The watermark it fell behind, ns since the epoch.
+    /// The watermark that was ahead of it, ns since the epoch.
     pub watermark_ns: i64,
 }
 
@@ -61,17 +62,17 @@ pub struct Late {
 pub struct TickRecord<'a> {
     /// Its offset.
     pub offset: i64,
-    /// When it was written; 0 where that is not known.
+    /// Writing time of the record; 0 if it is unknown.
     pub written_ns: i64,
     /// Its bytes.
     pub value: &'a [u8],
 }
 
-/// Where a symbol's state lives.
+/// The group and the slot of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SymbolPlace {
     group: u32,
-    /// [`NO_SLOT`] where the symbol is evicted.
+    /// [`NO_SLOT`] if the symbol is evicted.
     slot: u32,
 }
 
@@ -80,9 +81,9 @@ const NO_SLOT: u32 = u32::MAX;
 /// The outcome of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acceptance {
-    /// It was taken, with so many rows, rejected ones included.
+    /// The record was taken; the number is that of its rows, rejected ones included.
     Taken(usize),
-    /// Nothing of it was taken: symbols of it are in these pages, which have to be read back first.
+    /// Nothing was taken: symbols of the record are in these pages, which have to be read back first.
     Waits(Vec<i32>),
 }
 
@@ -93,31 +94,31 @@ pub struct PartitionIntake {
     config_fingerprint: u64,
     lateness: Lateness,
     symbols: SymbolTable,
-    /// By symbol number.
+    /// Places of symbols, by symbol number.
     places: Vec<SymbolPlace>,
-    /// Likewise.
+    /// Scales of prices, likewise.
     price_scales: PriceScales,
     /// Slots used, by group.
     group_slots: Vec<u32>,
     /// Symbols by group, evicted ones included.
     group_symbols: Vec<u32>,
     evicted: Evicted,
-    /// By group, whether its slots are in another order than the numbers of their symbols.
+    /// True for a group whose slots are in another order than the numbers of their symbols.
     is_out_of_order: Vec<bool>,
     /// Greatest event time of accepted ticks; `None` before the first.
     event_time_max_ns: Option<i64>,
-    /// Event time of the first tick, or of the one that moved event time back last: what was before could not be seen.
+    /// Event time of the first tick, or of the last one that moved event time back: ticks before it could not be seen.
     seen_since_ns: i64,
-    /// Greatest event time of ticks alone, since event time was set back; the least number before the first.
+    /// Greatest event time of ticks alone since event time was last set back; the least number before the first tick.
     ticks_max_ns: i64,
-    /// By class of lateness, the watermark at which the next time bar of any interval closes.
+    /// The watermark at which the next time bar of any interval closes, by class of lateness.
     next_closes_ns: Vec<i64>,
     market: Market,
     /// Votes of symbols on jumps of event time.
     quorum: Quorum,
     /// The newest trade ids of each symbol.
     trade_ids: TradeIds,
-    /// Rows of the record at hand, by group; kept for its memory.
+    /// Rows of the record at hand, by group; kept between records for their memory.
     dealt: Vec<Vec<u32>>,
 }
 
@@ -147,7 +148,7 @@ impl PartitionIntake {
         }
     }
 
-    /// The table that a record's symbols are numbered in while it is decoded.
+    /// The table in which a record's symbols are numbered while it is decoded.
     pub fn symbols_mut(&mut self) -> &mut SymbolTable {
         &mut self.symbols
     }
@@ -157,13 +158,14 @@ impl PartitionIntake {
         &self.symbols
     }
 
-    /// What is known of a symbol, the records before `next_offset` being those accepted; `None` if none had it.
+    /// The market of a symbol after the accepted records, which are those before `next_offset`; `None` if none of them
+    /// had the symbol.
     pub fn market_of(&self, symbol: &str, partition: i32, next_offset: i64) -> Option<SymbolMarket> {
         let number = self.symbols.id(symbol).filter(|number| (*number as usize) < self.places.len())?;
         Some(self.market.of(number, partition, next_offset))
     }
 
-    /// What the trade ids of the record accepted last came to.
+    /// Counts of repeated trade ids in the record that was accepted last.
     pub fn trade_ids(&self) -> TradeIdCounts {
         self.trade_ids.counts()
     }
@@ -173,8 +175,8 @@ impl PartitionIntake {
         self.symbols.len()
     }
 
-    /// The watermark of venues that have no lateness of their own: their ticks with an earlier event time are late. `None` before the first
-    /// tick.
+    /// The watermark of venues without a lateness of their own: their ticks with an earlier event time are late. `None`
+    /// before the first tick.
     pub fn watermark_ns(&self) -> Option<i64> {
         self.event_time_max_ns.map(|time| time.saturating_sub(self.config.allowed_lateness_ns))
     }
@@ -191,8 +193,8 @@ impl PartitionIntake {
         self.event_time_max_ns
     }
 
-    /// The event time by which the bars have closed that end last of those that `until_ns` is behind, if event time has not come there:
-    /// of each interval, the bar that has the newest tick.
+    /// The latest event time up to `until_ns` at which a bar with the newest tick, one for each interval, closes.
+    /// `None` if event time has reached it, or there is none.
     pub fn closed_by_ns(&self, until_ns: i64) -> Option<i64> {
         let event_time_max_ns = self.event_time_max_ns.filter(|_| self.ticks_max_ns > i64::MIN)?;
         let closed_by_ns = |interval_ns: i64| {
@@ -205,11 +207,11 @@ impl PartitionIntake {
         Some(closed).filter(|&time_ns| time_ns > event_time_max_ns && SetEventTime::check(time_ns).is_ok())
     }
 
-    /// Decodes a record into `columns`, and accepts it as [`PartitionIntake::accept`] does, unless it waits for pages. An operator's word has
-    /// no rows, and is obeyed.
+    /// Decodes a record into `columns` and accepts it as [`PartitionIntake::accept`] does, unless it waits for pages. A
+    /// `SetEventTime` has no rows, and is executed.
     ///
     /// # Errors
-    /// If the record is rejected as a whole: then no row is dealt and no symbol is numbered.
+    /// If the record is rejected as a whole. Then no row is dealt and no symbol is numbered.
     pub fn accept_record(
         &mut self,
         record: TickRecord<'_>,
@@ -235,7 +237,7 @@ impl PartitionIntake {
         Ok(Acceptance::Taken(rows))
     }
 
-    /// The pages that symbols are in, each once.
+    /// The pages of symbols, each once.
     fn pages_of(&self, symbols: &[u32]) -> Vec<i32> {
         if self.evicted.is_empty() {
             return Vec::new();
@@ -251,10 +253,12 @@ impl PartitionIntake {
         &self.evicted
     }
 
-    /// Has symbols leave memory at the barrier `offset`, which is put into the queues next: those without a tick for `idle_ns` of event
-    /// time, once they are a worthwhile share; none without an `idle_ns`. `before` is the offset of the snapshot before.
+    /// Evicts symbols at the barrier `offset`, which is put into the queues next. They are those without a tick for
+    /// `idle_ns` of event time, once they are a worthwhile share; none if `idle_ns` is `None`. `before` is the offset
+    /// of the snapshot before.
     ///
-    /// Groups whose symbols came back are put in order as well, so that the states at a barrier are in the order of numbers.
+    /// Groups whose symbols came back are reordered as well, so that the states at a barrier are in the order of
+    /// numbers.
     pub fn evict(&mut self, idle_ns: Option<i64>, offset: i64, before: i64, queues: &mut [GroupQueue]) {
         self.evicted.free_before(before);
         let idle = idle_ns.map_or_else(Vec::new, |idle_ns| self.idle(idle_ns));
@@ -292,7 +296,8 @@ impl PartitionIntake {
         self.is_out_of_order.fill(false);
     }
 
-    /// Symbols in memory without a tick for so long, and with no time bar open; none if they are too few to be worth it.
+    /// Symbols in memory without a tick for `idle_ns` and without an open time bar; none if they are too few to be
+    /// worth it.
     fn idle(&self, idle_ns: i64) -> Vec<u32> {
         let Some(event_time_max_ns) = self.event_time_max_ns else { return Vec::new() };
         let interval_ns = self.config.intervals_ns().max().unwrap_or(0);
@@ -308,7 +313,8 @@ impl PartitionIntake {
         idle
     }
 
-    /// True if the symbols of a group's state are those of this group that are in memory, in the order of their numbers.
+    /// True if the symbols of a group's state are exactly those of the group that are in memory, in the order of their
+    /// numbers.
     pub fn has_group(&self, group: u32, stage: &GroupStage) -> bool {
         let places = (0..).zip(&self.places);
         let of_group = places.filter(|(_, place)| place.group == group && place.slot != NO_SLOT);
@@ -340,7 +346,7 @@ impl PartitionIntake {
         Ok(states)
     }
 
-    /// Takes the symbols of a page back: barriers at offsets up to this one are before that, later ones behind it.
+    /// Takes the symbols of a page back, behind barriers at offsets up to this one and before later ones.
     ///
     /// # Errors
     /// If the bytes are not those of the page. Then nothing is taken back.
@@ -374,11 +380,11 @@ impl PartitionIntake {
         Ok(())
     }
 
-    /// Deals the rows `first..` of `ticks`, which are those of the record at `offset`, to the group queues (one per
-    /// group, by index); late rows go to `late` instead. `written_ns` is when the record was written to the log, 0 where that is
-    /// not known.
+    /// Deals the rows `first..` of `ticks`, which are those of the record at `offset`, to the group queues, one per
+    /// group by index. Late rows go to `late` instead. `written_ns` is the writing time of the record; 0 if it is
+    /// unknown.
     ///
-    /// Rows that are not good are among [`TickColumns::rejected`] afterwards, and neither dealt nor late.
+    /// Bad rows are among [`TickColumns::rejected`] afterwards, and are neither dealt nor late.
     pub fn accept(
         &mut self,
         offset: i64,
@@ -409,11 +415,11 @@ impl PartitionIntake {
         self.deal(offset, ticks, first, calm_until_ns, queues, late);
     }
 
-    /// As [`PartitionIntake::calm_until`], of a record that is worth dealing by groups.
+    /// The result of [`PartitionIntake::calm_until`] for a record that is worth dealing by groups; else `None`.
     fn calm_until_by_groups(&self, ticks: &TickColumns, first: usize) -> Option<i64> {
         let times_ns = &ticks.event_time_ns[first..];
         let is_large = times_ns.len() >= ROWS_BY_GROUP_MIN * self.group_slots.len();
-        // Rows with scales of their own are few, and looked up one by one.
+        // Rows with scales of their own are few, and are looked up one by one.
         let by_groups = is_large && ticks.scales_from(first).is_empty();
         by_groups.then(|| self.calm_until(times_ns)).flatten()
     }
@@ -431,7 +437,7 @@ impl PartitionIntake {
             Some(time_ns) => {
                 let before_ns = self.event_time_max_ns.replace(time_ns);
                 let times_ns = &ticks.event_time_ns[first..];
-                // Event time may have come further than the ticks that have.
+                // Event time may be further than the ticks.
                 let max_ns = match before_ns == Some(time_ns) {
                     true => times_ns.iter().copied().max().unwrap_or(i64::MIN),
                     false => time_ns,
@@ -443,7 +449,7 @@ impl PartitionIntake {
         }
     }
 
-    /// True if no row is to be rejected and none is a vote, as far as can be seen without a look at each row.
+    /// True if no row is to be rejected and none is a vote, as far as that shows without a look at each row.
     fn are_all_good(&self, ticks: &TickColumns, first: usize, written_ns: i64) -> bool {
         let has_scales = !ticks.scales_from(first).is_empty() || !self.price_scales.are_of_nine_digits();
         let symbols = self.symbols.len();
@@ -462,7 +468,7 @@ impl PartitionIntake {
         !limits.is_ahead(max) && !is_behind
     }
 
-    /// Notes from when on ticks are seen, before the first good tick of the partition is dealt.
+    /// Notes the event time from which on ticks are seen, before the first good tick of the partition is dealt.
     fn see_first(&mut self, ticks: &TickColumns, first: usize) {
         if self.event_time_max_ns.is_some() {
             return;
@@ -474,7 +480,7 @@ impl PartitionIntake {
         }
     }
 
-    /// Tells the quorum of the ticks of a good record that are in time.
+    /// Tells the quorum which ticks of a good record are in time.
     fn hear_in_time(&mut self, ticks: &TickColumns, first: usize, written_ns: i64) {
         let mut reference_ns = self.event_time_max_ns.unwrap_or(i64::MIN);
         for (&time_ns, &symbol) in ticks.event_time_ns[first..].iter().zip(&ticks.symbol[first..]) {
@@ -486,8 +492,8 @@ impl PartitionIntake {
         }
     }
 
-    /// Judges each row, as if its record had no other: numbers the symbols of the good ones, and adds the others to the rejected ones.
-    /// Returns the rows at which event time is moved back.
+    /// Judges each row as if its record had no other: numbers the symbols of good rows, and adds bad rows to the
+    /// rejected ones. Returns the rows at which event time moves back.
     fn judge_rows(&mut self, ticks: &mut TickColumns, first: usize, written_ns: i64) -> Vec<usize> {
         let mut new = NewSymbols::take(&mut self.symbols, self.places.len());
         let mut before = std::mem::take(&mut ticks.rejected).into_iter().peekable();
@@ -525,7 +531,7 @@ impl PartitionIntake {
         back_at
     }
 
-    /// Judges a row after ticks up to `reference_ns`. A good one has its symbol numbered.
+    /// Judges a row after ticks up to `reference_ns`, and numbers the symbol of a good one.
     fn judge_row(
         &mut self,
         ticks: &mut TickColumns,
@@ -556,7 +562,7 @@ impl PartitionIntake {
         Ok((moves, scales))
     }
 
-    /// Somebody says how far event time has come, before the record at `offset`.
+    /// Sets event time as a record at `offset` says, before the next record.
     fn set_event_time(&mut self, set: &SetEventTime, offset: i64, queues: &mut [GroupQueue]) {
         let time_ns = set.event_time_max_ns;
         self.trade_ids.begin_record();
@@ -574,8 +580,9 @@ impl PartitionIntake {
         self.quorum.settle();
     }
 
-    /// The greatest event time after ticks with these times, if none of them is behind the watermark that they leave, ends a
-    /// bar or has the market sampled: then none is late, and all that matters of their order is that within a group.
+    /// The greatest event time after ticks with these times, if the record is calm; else `None`. In a calm record no
+    /// tick is behind the watermark that they leave, ends a bar or has the market sampled. Then none is late, and only
+    /// their order within a group matters.
     fn calm_until(&self, times_ns: &[i64]) -> Option<i64> {
         let before_ns = self.event_time_max_ns?;
         let (min, max) = times_ns
@@ -589,8 +596,8 @@ impl PartitionIntake {
         is_calm.then_some(max)
     }
 
-    /// Deals rows of a calm record: each group's at once, column by column. Rows that go to queues in turn keep missing the
-    /// processor's caches, which do not hold the end of every column of every queue.
+    /// Deals rows of a calm record, group by group and column by column. Rows that go to queues in turn keep missing
+    /// the processor's caches, which do not hold the end of every column of every queue.
     fn deal_by_groups(&mut self, offset: i64, ticks: &TickColumns, first: usize, queues: &mut [GroupQueue]) {
         let [times, prices, sizes, bids, asks] =
             [&ticks.event_time_ns, &ticks.price_e9, &ticks.size_e9, &ticks.bid_price_e9, &ticks.ask_price_e9]
@@ -658,7 +665,7 @@ impl PartitionIntake {
             if back_at.contains(&row) {
                 self.go_back(time_ns, offset, index, queues);
             }
-            // Quotes have none. Late trades are watched too: what is published a second time is mostly late.
+            // Quotes have no trade ids. Late trades are watched too, because repeated trades are mostly late.
             self.trade_ids.watch(symbol, ticks.trade_id[row]);
             let place = self.places[symbol as usize];
             let watermark_ns = self.watermark_of_group(place.group);
@@ -698,20 +705,20 @@ impl PartitionIntake {
         }
     }
 
-    /// Puts a barrier row into every queue: each group writes its state when it comes to it. `offset` is that of the
-    /// next record to be accepted, so that the barrier holds back the partition's progress like that record does.
+    /// Puts a barrier row into every queue, at which each group writes its state. `offset` is that of the next record
+    /// to be accepted, so that the barrier holds back the partition's progress as that record does.
     pub fn barrier(&self, id: i64, offset: i64, queues: &mut [GroupQueue]) {
         for queue in queues {
             queue.rows.push_barrier(id, offset, 0);
         }
     }
 
-    /// Moves the greatest event time, and tells the groups when a bar ends by it.
+    /// Moves the greatest event time on, and tells the groups if bars end by it.
     fn advance(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) {
         self.advance_by(time_ns, false, offset, index, queues);
     }
 
-    /// The same; `cuts_bars` says whether bars close that might have had more ticks.
+    /// Likewise; `cuts_bars` is true if bars close that might have had more ticks.
     fn advance_by(
         &mut self,
         time_ns: i64,
@@ -744,7 +751,7 @@ impl PartitionIntake {
         }
     }
 
-    /// Moves the greatest event time back: all bars close that are open, as those of then would never be followed by later ones.
+    /// Moves the greatest event time back and closes all open bars, because later bars may never follow them.
     fn go_back(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) {
         let before_ns = self.event_time_max_ns.replace(time_ns);
         let interval_ns = self.config.intervals_ns().max();
@@ -761,7 +768,7 @@ impl PartitionIntake {
         self.set_next_closes(time_ns);
     }
 
-    /// Notes when bars close next, event time being so far.
+    /// Notes the watermarks at which bars close next, by the present event time.
     fn set_next_closes(&mut self, event_time_max_ns: i64) {
         let classes = 0..self.lateness.classes();
         let watermarks_ns =
@@ -805,7 +812,7 @@ impl PartitionIntake {
         self.write_with(&self.evicted, out);
     }
 
-    /// The same, as if these symbols were evicted and no others.
+    /// The same bytes as if only these symbols were evicted.
     pub fn write_with(&self, evicted: &Evicted, out: &mut Vec<u8>) {
         put_u32(out, STATE_VERSION);
         put_u64(out, self.config_fingerprint);
@@ -824,7 +831,7 @@ impl PartitionIntake {
         self.quorum.write(out);
     }
 
-    /// Restores what [`PartitionIntake::write`] wrote.
+    /// Restores the state from the bytes of [`PartitionIntake::write`].
     pub fn read(config: &StageConfig, mut bytes: &[u8]) -> Result<Self, StageError> {
         let bytes = &mut bytes;
         let mut intake = Self::new(config);
@@ -876,7 +883,7 @@ impl PartitionIntake {
     }
 }
 
-/// Who crossed the spread, as kernels have it.
+/// The aggressor of a trade, as kernels encode it.
 #[inline(always)]
 fn aggressor(side: Side) -> Aggressor {
     match side {
@@ -886,17 +893,17 @@ fn aggressor(side: Side) -> Aggressor {
     }
 }
 
-/// The symbols that a record names first, which are numbered again in the order of their first good rows.
+/// Symbols that a record names first. They are numbered again in the order of their first good rows.
 struct NewSymbols {
     /// Number of symbols before the record.
     known: usize,
     names: Vec<String>,
-    /// The numbers of those that have a good row.
+    /// The new numbers; `None` for a symbol without a good row.
     numbers: Vec<Option<u32>>,
 }
 
 impl NewSymbols {
-    /// Takes them out of the table.
+    /// Takes the symbols out of the table.
     fn take(symbols: &mut SymbolTable, known: usize) -> Self {
         let names: Vec<String> =
             (known..symbols.len()).map(|number| symbols.name(number as u32).to_owned()).collect();
@@ -904,12 +911,12 @@ impl NewSymbols {
         Self { known, numbers: vec![None; names.len()], names }
     }
 
-    /// The number of a symbol that was decoded with this one, if it has a number.
+    /// The number of a symbol that was decoded with this one; `None` if it has none.
     fn number(&self, given: u32) -> Option<u32> {
         (given as usize).checked_sub(self.known).map_or(Some(given), |new| self.numbers[new])
     }
 
-    /// The name of a symbol that has no number.
+    /// The name of a symbol without a number.
     fn name(&self, given: u32) -> &str {
         &self.names[given as usize - self.known]
     }
@@ -933,7 +940,7 @@ mod tests {
     const SECOND_NS: i64 = 1_000_000_000;
     const GROUPS: usize = 3;
 
-    /// Symbol, whether it is a quote, and event time after the one before, in ns.
+    /// Symbol, true for a quote, and event time after the row before, in ns.
     type Row = (u32, bool, i64);
 
     fn rows() -> impl Strategy<Value = Vec<Row>> {

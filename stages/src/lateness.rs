@@ -1,7 +1,7 @@
-//! How late ticks may be, by venue, and the groups of symbols that follow from it.
+//! Allowed lateness of ticks, by venue, and the resulting groups of symbols.
 //!
-//! A watermark closes the bars of a whole group, so a group has symbols of one lateness only. The groups of a partition are dealt to the
-//! latenesses in turns: with two of them, even groups have the first and odd groups the second.
+//! A watermark closes the bars of a whole group, so all symbols of a group have one lateness. The groups of a partition
+//! take the latenesses in turns: with two of them, even groups have the first and odd groups the second.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::StageConfig;
 
-/// Seed of the group hash: another one than any partitioner's, so that groups split a partition evenly.
+/// Seed of the group hash. No partitioner uses it, so that groups split a partition evenly.
 const GROUP_SEED: u64 = 0x7761_7270_7461_7065;
 
 /// The latenesses of a configuration, each a class of symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lateness {
-    /// By class, in nanoseconds. The first is of all venues that have no other.
+    /// Latenesses by class, in nanoseconds. The first is that of all venues without one of their own.
     of_classes_ns: Vec<i64>,
     classes: BTreeMap<String, u32>,
 }
@@ -76,7 +76,7 @@ impl Lateness {
         group % self.classes()
     }
 
-    /// The group of a symbol within its partition, of so many. There must be one for each class at least.
+    /// The group of a symbol within its partition, among `groups`. There must be at least one group for each class.
     pub fn group_of(&self, symbol: &str, groups: u32) -> u32 {
         let (class, classes) = (self.class_of(symbol), self.classes());
         let groups_of_class = u64::from(groups.saturating_sub(class).div_ceil(classes).max(1));
@@ -84,7 +84,7 @@ impl Lateness {
     }
 }
 
-/// The group of a symbol within its partition, where all venues have one lateness.
+/// The group of a symbol within its partition, if all venues have one lateness.
 pub fn group_of(symbol: &str, groups: u32) -> u32 {
     (hash(symbol) % u64::from(groups)) as u32
 }

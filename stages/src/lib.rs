@@ -1,8 +1,9 @@
-//! What ticks mean: symbols and their groups, watermark and lateness, bars, indicators and signals.
+//! The meaning of ticks: symbols and their groups, watermark and lateness, bars, indicators and signals.
 //!
-//! The host side ([`PartitionIntake`]) turns the records of one partition into rows for its groups; the lane side
-//! ([`GroupStage`], or [`DeviceGroups`] on a GPU) turns a group's rows into encoded signals. Both are plain functions of their inputs: this crate
-//! knows no clock, no thread, no log and no scheduler, and its results do not depend on how rows were cut into batches.
+//! The host side ([`PartitionIntake`]) turns the records of one partition into rows for its groups. The lane side
+//! ([`GroupStage`], or [`DeviceGroups`] on a GPU) turns a group's rows into encoded signals. Both are plain functions
+//! of their inputs: this crate knows no clock, no thread, no log and no scheduler. Its results do not depend on how
+//! rows were cut into batches.
 
 mod ahead;
 mod bytes;

@@ -1,4 +1,4 @@
-//! The market as a partition's ticks leave it: last prices by symbol, and what they were at regular times before.
+//! The market after a partition's ticks: last prices by symbol, and earlier ones at regular times.
 //!
 //! ```text
 //!   event time  ──┬─────────┬─────────┬────►  multiples of the sampling interval
@@ -6,10 +6,10 @@
 //!   samples     last price of every symbol, the newest `window + 1` of them: `window` returns
 //! ```
 //!
-//! Kept on the host, beside the intake, where it costs a tick one store: what is asked of it are a few symbols now and then. It
-//! is a function of the partition's log, like everything else: a sample is taken when event time first comes to a multiple of the
-//! interval, and late ticks are not seen. Prices are the last by event time: a tick that arrives out of order never replaces a
-//! newer one.
+//! The market is kept on the host, beside the intake, where it costs a tick one store, because requests read few
+//! symbols. It is a function of the partition's log: late ticks are not seen. A sample is taken when event time first
+//! reaches a multiple of the interval. Prices are the last by event time: a tick that arrives out of order never
+//! replaces a newer one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,23 +23,23 @@ use crate::bytes::{get_i64, get_u32, put_i64, put_u32};
 use crate::samples::{SampleRow, SampleRows};
 use crate::scales::{PriceScales, price_of};
 
-/// Returns that are kept of each symbol at most.
+/// Most returns that are kept of each symbol.
 const WINDOW_MAX: u32 = 4_096;
-/// The least decay: with a smaller one, all returns but the last would count for nothing.
+/// The least decay: with a smaller one, only the last return would count.
 const DECAY_MIN: f64 = 0.01;
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// How the market is sampled.
+/// Configuration of the samples of the market.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MarketConfig {
     /// Time between samples, in nanoseconds of event time.
     pub sample_interval_ns: i64,
-    /// Returns that are kept: volatilities and correlations are of these.
+    /// Returns that are kept, from which volatilities and correlations are computed.
     pub window: u32,
     /// Weight of a squared return relative to the one after it.
     pub decay: f64,
-    /// Hours of event time that a year has, by which variances are annualised: 8,760 of markets that never close.
+    /// Hours of event time in a year, by which variances are annualised; 8,760 for markets that never close.
     #[serde(default = "hours_of_365_days", skip_serializing_if = "are_of_365_days")]
     pub trading_hours_a_year: f64,
 }
@@ -53,7 +53,7 @@ fn hours_of_365_days() -> f64 {
     HOURS_A_YEAR
 }
 
-/// True for the default hours, which no record names.
+/// True for the default hours, which are not recorded.
 fn are_of_365_days(hours: &f64) -> bool {
     *hours == HOURS_A_YEAR
 }
@@ -65,7 +65,7 @@ impl Default for MarketConfig {
 }
 
 impl MarketConfig {
-    /// All mistakes, each naming its field and what is allowed.
+    /// All mistakes, each with its field and the allowed values.
     pub fn check(&self) -> Vec<ParameterMistake> {
         let mut mistakes = Vec::new();
         if !(1_000_000..=86_400 * SECOND_NS).contains(&self.sample_interval_ns) {
@@ -94,28 +94,28 @@ impl MarketConfig {
         self.trading_hours_a_year * HOUR_NS
     }
 
-    /// Whether all values are the defaults, so that the configuration is recorded without them.
+    /// True if all values are the defaults, so that the configuration is recorded without them.
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What is known of one symbol, after the records before an offset.
+/// The market of one symbol, after the records before an offset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SymbolMarket {
     /// Partition of its ticks.
     pub partition: i32,
-    /// The records before this offset are in it.
+    /// Offset of the first record that is not in it.
     pub next_offset: i64,
-    /// Mid of the last quote that had two sides, else the last trade; `None` before either, and where it is not positive.
+    /// Mid of the last quote that had two sides, else the last trade; `None` before either, and if it is not positive.
     pub spot: Option<f64>,
-    /// Whether it is known and not positive.
+    /// True if the price is known and not positive.
     pub is_not_positive: bool,
-    /// Event time of the quote or the trade that it is of; `None` before either.
+    /// Event time of the quote or the trade of the price; `None` before either.
     pub time_ns: Option<i64>,
-    /// Prices at the samples since the last at which none was known, or none that is positive.
+    /// Prices at the samples since the last one without a known, positive price.
     pub samples: Samples,
-    /// Number of the last sample: its event time by the sampling interval.
+    /// Number of the last sample: its event time divided by the sampling interval.
     pub last_sample: i64,
     /// Event time from one sample to the next, in nanoseconds.
     pub sample_interval_ns: i64,
@@ -125,8 +125,8 @@ pub struct SymbolMarket {
     pub year_ns: f64,
 }
 
-/// Prices of a symbol at regular times. They are shared with the market they are of, so that a request has them without a copy of
-/// them being made where ticks wait.
+/// Prices of a symbol at regular times. They are shared with the market, so that taking them for a request copies
+/// nothing while ticks wait.
 #[derive(Clone)]
 pub struct Samples {
     rows: Arc<SampleRows>,
@@ -134,7 +134,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// The prices since the last time at which there was none that is positive, oldest first.
+    /// The prices since the last sample without a positive one, oldest first.
     pub fn prices(&self) -> Vec<f64> {
         let price = |row: &SampleRow| row.get(self.symbol).unwrap_or(0.0);
         let mut prices: Vec<f64> = self.rows.iter().map(price).collect();
@@ -163,18 +163,18 @@ impl fmt::Debug for Samples {
     }
 }
 
-/// The last that was heard of a symbol; 0 where nothing was.
+/// The last prices of a symbol; 0 if there were none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LastPrices {
     trade_time_ns: i64,
     trade_e9: i64,
-    /// Of the last quote with both sides.
+    /// Event time of the last quote with both sides.
     quote_time_ns: i64,
     bid_e9: i64,
     ask_e9: i64,
     /// Event time of the newest tick of any kind; the least number before the first.
     newest_ns: i64,
-    /// Digits behind the decimal point that the prices have.
+    /// Digits of the prices behind the decimal point.
     scale: u8,
 }
 
@@ -189,7 +189,7 @@ impl LastPrices {
         self.quote_time_ns > 0
     }
 
-    /// The price, where it is positive: other prices have no returns and volatilities.
+    /// The price; `None` if it is not positive, because other prices have no returns and volatilities.
     fn price(&self) -> Option<f64> {
         let price = match self.has_quote() {
             true => (self.bid_e9 as f64 + self.ask_e9 as f64) / 2.0,
@@ -204,7 +204,7 @@ impl LastPrices {
         (time_ns > 0).then_some(time_ns)
     }
 
-    /// Whether there was a price, and the last one is not positive.
+    /// True if there was a price, and the last one is not positive.
     fn is_not_positive(&self) -> bool {
         self.price().is_none() && self.quote_time_ns.max(self.trade_time_ns) > 0
     }
@@ -214,13 +214,13 @@ impl LastPrices {
 #[derive(Debug)]
 pub(crate) struct Market {
     config: MarketConfig,
-    /// By symbol number.
+    /// Last prices, by symbol number.
     last: Vec<LastPrices>,
-    /// Changed in place unless a request still has them.
+    /// Samples, which are changed in place unless a request still has them.
     samples: Arc<SampleRows>,
     /// Number of the last sample.
     last_sample: i64,
-    /// Event time of the next sample; that of the first tick decides.
+    /// Event time of the next sample; the first tick determines it.
     next_sample_ns: i64,
 }
 
@@ -230,7 +230,7 @@ impl Market {
         Self { config, last: Vec::new(), samples, last_sample: 0, next_sample_ns: i64::MIN }
     }
 
-    /// Adds a symbol, whose prices have this scale.
+    /// Adds a symbol with prices of this scale.
     pub(crate) fn add_symbol(&mut self, scale: u8) {
         self.last.push(LastPrices::of_scale(scale));
     }
@@ -242,7 +242,7 @@ impl Market {
         }
     }
 
-    /// Event time moves on, before the tick that moves it is seen.
+    /// Moves event time on, before the tick that moves it is seen.
     #[inline]
     pub(crate) fn advance(&mut self, time_ns: i64) {
         if self.is_due(time_ns) {
@@ -250,13 +250,13 @@ impl Market {
         }
     }
 
-    /// Whether event time cannot move on to `time_ns` without a sample.
+    /// True if event time cannot move on to `time_ns` without a sample.
     #[inline]
     pub(crate) fn is_due(&self, time_ns: i64) -> bool {
         time_ns >= self.next_sample_ns
     }
 
-    /// Event time moves back, to a time after which nothing counts as seen: newer prices come with earlier times.
+    /// Moves event time back. Nothing after this time counts as seen, because newer prices come with earlier times.
     pub(crate) fn go_back(&mut self, time_ns: i64) {
         for last in &mut self.last {
             last.trade_time_ns = last.trade_time_ns.min(time_ns);
@@ -282,8 +282,8 @@ impl Market {
         }
     }
 
-    /// Takes in a quote, whose sides may have no orders. One with a single side has no mid, and neither has one whose sides are crossed: the
-    /// one before it stays.
+    /// Takes a quote, whose sides may have no orders. A quote with a single side or with crossed sides has no mid, so
+    /// the one before it stays.
     #[inline]
     pub(crate) fn quote(&mut self, symbol: u32, time_ns: i64, [bid_e9, ask_e9]: [i64; 2], has_sides: bool) {
         let last = &mut self.last[symbol as usize];
@@ -294,13 +294,13 @@ impl Market {
         }
     }
 
-    /// Takes a sample for each multiple of the interval that event time has come to since the last.
+    /// Takes a sample for each multiple of the interval that event time has reached since the last one.
     fn sample(&mut self, time_ns: i64) {
         let interval_ns = self.config.sample_interval_ns;
         let due = time_ns.div_euclid(interval_ns);
         let is_first = self.next_sample_ns == i64::MIN;
         let kept = self.config.window as usize + 1;
-        // Before the first tick there was nothing to sample.
+        // There was nothing to sample before the first tick.
         let missed = if is_first { 0 } else { due.abs_diff(self.last_sample) };
         let prices = self.last.iter().map(|last| last.price().unwrap_or(0.0));
         let row = SampleRow::after(self.samples.back(), prices);
@@ -315,7 +315,7 @@ impl Market {
         self.next_sample_ns = due.saturating_add(1).saturating_mul(interval_ns);
     }
 
-    /// What is known of a symbol.
+    /// The market of a symbol.
     pub(crate) fn of(&self, symbol: u32, partition: i32, next_offset: i64) -> SymbolMarket {
         let symbol = symbol as usize;
         SymbolMarket {
@@ -346,7 +346,7 @@ impl Market {
         self.samples.iter().zip(before).for_each(|(row, before)| row.write(before, out));
     }
 
-    /// Reads what was written of a partition with so many symbols.
+    /// Reads the bytes of a partition with so many symbols.
     pub(crate) fn read(config: MarketConfig, symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
         let mut market = Self::new(config);
         market.last_sample = get_i64(bytes, "last sample")?;
@@ -456,7 +456,7 @@ mod tests {
             market.trade(0, time_ns, price * S);
             quote(&mut market, 1, time_ns, [price * S, price * S]);
         }
-        // What has one side is none, and makes no other one old.
+        // A quote with one side is no price, and does not make an earlier one old.
         quote(&mut market, 1, 9, [90 * S, 0]);
         quote(&mut market, 1, 4, [45 * S, 45 * S]);
         assert_eq!([0, 1].map(|symbol| market.of(symbol, 0, 0).spot), [Some(55.0); 2]);

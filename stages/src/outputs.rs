@@ -1,13 +1,13 @@
-//! Encoded signals and their one true order.
+//! Encoded signals and their canonical order.
 //!
-//! Lanes finish groups in any order; a partition's signals are put back into the order of their causes before they are
-//! written, so that the topic's bytes say nothing about lanes or batches.
+//! Lanes finish groups in any order. A partition's signals are written in the order of their causes, so that the
+//! topic's bytes do not depend on lanes or batches.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What orders a signal within its partition. No two signals of a partition have equal keys.
+/// The sort key of a signal within its partition. All signals of a partition have different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SignalKey {
     /// Offset of the record that caused it.
@@ -60,7 +60,7 @@ impl SignalChunk {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -91,12 +91,12 @@ pub struct SignalMerge {
 #[derive(Debug)]
 struct Waiting {
     chunk: Arc<SignalChunk>,
-    /// Signals before this one were taken.
+    /// Index of the first signal that was not taken.
     next: usize,
 }
 
 impl SignalMerge {
-    /// Adds what a group emitted.
+    /// Adds the signals of a group.
     pub fn push(&mut self, chunk: SignalChunk) {
         if !chunk.is_empty() {
             self.len += chunk.len();
@@ -110,7 +110,7 @@ impl SignalMerge {
         self.len
     }
 
-    /// Whether none waits.
+    /// True if no signal waits.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -120,7 +120,7 @@ impl SignalMerge {
         self.bytes
     }
 
-    /// Adds the bytes that wait by the offset that caused them.
+    /// Adds up the waiting bytes by the offset of the record that caused them.
     pub fn bytes_by_offset(&self, sizes: &mut BTreeMap<i64, usize>) {
         for waiting in &self.chunks {
             for index in waiting.next..waiting.chunk.len() {
@@ -130,7 +130,7 @@ impl SignalMerge {
         }
     }
 
-    /// Offset of the first record whose signals wait.
+    /// Offset of the first record whose signals wait; `None` if none wait.
     pub fn first_offset(&self) -> Option<i64> {
         self.chunks.iter().map(|waiting| waiting.chunk.keys[waiting.next].offset).min()
     }
@@ -152,20 +152,20 @@ impl SignalMerge {
         }
         self.len -= merged.order.len();
         self.chunks.retain(|waiting| waiting.next < waiting.chunk.len());
-        // Stable sorting finds the runs that the chunks are, and merges them.
+        // Each chunk is a sorted run; a stable sort finds the runs and merges them.
         merged.order.sort_by_key(|&(key, _)| key);
         merged
     }
 }
 
-/// Signals in their order, still where the lanes encoded them.
+/// Signals in their order, still in the chunks that the lanes encoded.
 #[derive(Clone, Debug, Default)]
 pub struct MergedSignals {
     chunks: Vec<Arc<SignalChunk>>,
     order: Vec<(SignalKey, ChunkPlace)>,
 }
 
-/// Where a signal lies.
+/// The place of a signal.
 #[derive(Clone, Copy, Debug)]
 struct ChunkPlace {
     chunk: u32,
@@ -178,7 +178,7 @@ impl MergedSignals {
         self.order.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Event times far from all before, judged tick by tick: no symbol alone moves the watermark of the others.
+//! Event times far from all before, judged tick by tick: one symbol alone does not move the watermark of the others.
 //!
 //! ```text
 //!   event time     ── far behind ──┬──── future_max ──── reference ───┬──── future_max ────┬── ahead: a dead letter
@@ -6,22 +6,24 @@
 //!                                                                                          │ of the clock; else a vote
 //! ```
 //!
-//! The *reference* is the greatest event time of the partition's accepted ticks; [`crate::ahead`] says what is ahead of it. A tick that is ahead
-//! costs itself.
+//! The *reference* is the greatest event time of the partition's accepted ticks; [`crate::ahead`] defines which ticks
+//! are ahead of it. A tick that is ahead is a dead letter, at no cost to others.
 //!
-//! A tick that is ahead is a *vote* of its symbol for its time, unless it is ahead of the time at which its record was written: that has
-//! not happened yet, whoever says so. A jump is followed when
+//! A tick that is ahead is a *vote* of its symbol for its time. One that is ahead of the writing time of its record is
+//! none, because such an event has not happened yet. A jump is followed when
 //!
-//! - [`JUMP_TICKS`] ticks of it follow each other, with no tick in time among them, and
-//! - more symbols vote for it than others *are heard*: those of which a tick in time was written within [`HEARD_NS`] before.
+//! - [`JUMP_TICKS`] ticks of it follow each other without a tick in time among them, and
+//! - more symbols vote for it than others *are heard*: symbols of which a tick in time was written within the last
+//!   [`HEARD_NS`].
 //!
-//! So a partition of one symbol follows it after a closed market or into another recording as soon as it has said so often enough; one
-//! wrong unit among several symbols waits in vain, because the others are heard; and symbols that ended do not hold the rest back
-//! for longer than a minute. Who is not followed is a dead letter, and an operator can say what holds.
+//! So a partition of one symbol follows it after a closed market or into another recording once it has voted often
+//! enough. One wrong unit among several symbols waits in vain, because the others are heard. Symbols that ended do not
+//! hold the rest back for longer than a minute. Ticks that are not followed are dead letters; an operator can set the
+//! event time.
 //!
-//! The other way, a partition that has just begun may have begun with the wrong tick. Until [`YOUNG_TICKS`] ticks came in time, ticks that are
-//! as far *behind* the reference are votes as well, by the same rule but for one: ticks in time among them do not count, as it is
-//! these that are in doubt.
+//! A partition that has just begun may have begun with the wrong tick. Until [`YOUNG_TICKS`] ticks came in time, ticks
+//! that are as far *behind* the reference are votes as well. The rule is the same with one exception: ticks in time
+//! among them do not count, because it is these that are in doubt.
 
 use std::collections::BTreeSet;
 
@@ -34,13 +36,14 @@ use crate::bytes::{get_i64, get_u32, get_u64, put_i64, put_u32, put_u64};
 
 /// Ticks of a jump that are needed to follow it.
 const JUMP_TICKS: u32 = 8;
-/// How long a symbol is heard after the record of its last tick in time was written.
+/// Time for which a symbol is heard after the record of its last tick in time was written, in nanoseconds.
 const HEARD_NS: i64 = 60_000_000_000;
 /// Ticks in time after which a partition has begun for good.
 const YOUNG_TICKS: u32 = 1_024;
-/// Symbols whose votes are kept: those that come later do not count.
+/// Most symbols whose votes are kept; later ones do not count.
 const VOTERS_MAX: usize = 65_536;
-/// Symbols that are looked at for each vote, on average: who is heard is counted anew only after so many votes.
+/// Average number of symbols that are looked at for each vote: heard symbols are counted anew only after enough further
+/// votes.
 const LOOKS_A_VOTE: usize = 64;
 
 /// Symbols that vote for a time.
@@ -48,16 +51,16 @@ const LOOKS_A_VOTE: usize = 64;
 struct Votes {
     /// The newest time voted for.
     time_ns: i64,
-    /// Ticks for it, fewer those for other times since; 0 where there are none.
+    /// Ticks for it, minus those for other times since; 0 if there are none.
     ticks: u32,
-    /// How many of them there were when it was last counted who is heard.
+    /// Value of `ticks` when the heard symbols were last counted.
     counted_at: u32,
-    /// Hashes of the symbols' names: those of a jump have no numbers.
+    /// Hashes of the symbols' names, because symbols of a jump have no numbers.
     voters: BTreeSet<u64>,
 }
 
 impl Votes {
-    /// Counts a vote. Whether it belongs to the votes that there are, rather than against them.
+    /// Counts a vote. Returns true if it belongs to the present votes, rather than against them.
     fn add(&mut self, symbol: &str, time_ns: i64, within_ns: i64) -> bool {
         let belongs = self.ticks > 0 && self.time_ns.abs_diff(time_ns) <= within_ns.unsigned_abs();
         if !belongs && self.ticks > 1 {
@@ -102,7 +105,7 @@ fn hash(symbol: &str) -> u64 {
 pub(crate) struct JudgedTick<'a> {
     pub(crate) symbol: &'a str,
     pub(crate) time_ns: i64,
-    /// When its record was written; 0 where that is not known.
+    /// Writing time of its record; 0 if it is unknown.
     pub(crate) written_ns: i64,
 }
 
@@ -111,14 +114,14 @@ pub(crate) struct JudgedTick<'a> {
 pub(crate) enum Moves {
     /// The effect of any tick: a later one moves it, a late one does not.
     Normally,
-    /// It is moved back to the tick.
+    /// The reference moves back to the tick.
     Back,
 }
 
 /// The symbols heard in a partition, and their votes.
 #[derive(Debug, Default)]
 pub(crate) struct Quorum {
-    /// By symbol number: when the record of its last tick in time was written; `i64::MIN` before the first.
+    /// Writing time of the record of a symbol's last tick in time, by symbol number; `i64::MIN` before the first.
     heard_ns: Vec<i64>,
     /// Ticks in time so far, up to [`YOUNG_TICKS`].
     in_time: u32,
@@ -132,13 +135,13 @@ impl Quorum {
         self.heard_ns.resize(symbols, i64::MIN);
     }
 
-    /// Whether ticks far behind the reference are votes.
+    /// True if ticks far behind the reference are votes.
     pub(crate) fn is_young(&self) -> bool {
         self.in_time < YOUNG_TICKS
     }
 
-    /// Judges a tick after ticks up to `reference_ns`: what is wrong with it if it is too far ahead, and not followed. `names` are those of
-    /// the symbols by number.
+    /// Judges a tick after ticks up to `reference_ns`. Returns its problem if it is too far ahead and not followed.
+    /// `names` gives the symbols' names by number.
     pub(crate) fn judge<'n>(
         &mut self,
         tick: JudgedTick<'_>,
@@ -173,7 +176,7 @@ impl Quorum {
         Ok(Moves::Normally)
     }
 
-    /// Ticks of these symbols came in time, in a record that was written at this time.
+    /// Notes that ticks of these symbols came in time, in a record that was written at this time.
     pub(crate) fn hear(&mut self, symbols: impl ExactSizeIterator<Item = u32>, written_ns: i64) {
         if symbols.len() == 0 {
             return;
@@ -188,12 +191,12 @@ impl Quorum {
         }
     }
 
-    /// An operator has said what holds: votes do not matter any more.
+    /// Drops all votes, because an operator has set the event time.
     pub(crate) fn settle(&mut self) {
         (self.ahead, self.behind, self.in_time) = (Votes::default(), Votes::default(), YOUNG_TICKS);
     }
 
-    /// The reference moves back to what most vote for: it is these that are heard now.
+    /// Moves the reference back to the time with the most votes; its voters are the heard symbols now.
     fn go_back<'n>(&mut self, written_ns: i64, names: impl Fn(u32) -> &'n str) {
         let Votes { voters, .. } = std::mem::take(&mut self.behind);
         for (number, heard_ns) in (0..).zip(&mut self.heard_ns) {
@@ -211,7 +214,7 @@ impl Quorum {
         self.heard_ns.iter().for_each(|heard_ns| put_i64(out, *heard_ns));
     }
 
-    /// Reads what was written of a partition with so many symbols.
+    /// Reads the bytes of a partition with so many symbols.
     pub(crate) fn read(symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
         let in_time = get_u32(bytes, "ticks in time")?;
         let (ahead, behind) = (Votes::read(bytes)?, Votes::read(bytes)?);
@@ -257,7 +260,7 @@ mod tests {
     }
 
     impl Judge {
-        /// After enough ticks of all symbols that nothing is young.
+        /// A quorum that is no longer young, after enough ticks in time of all symbols.
         fn grown_up(symbols: usize, written_ns: i64) -> Self {
             let mut quorum = Quorum::default();
             quorum.grow(NAMES.len());
@@ -348,7 +351,7 @@ mod tests {
             .collect();
         assert_eq!(found[..3], [1, 0, 0]);
         assert_eq!(found[27..], [-1, 1, 1]);
-        // Later it is the ticks behind that are late.
+        // Later, the ticks behind are late.
         let mut judge = Judge::grown_up(1, 9_000);
         assert!((0..100).all(|_| judge.tick(0, 500, 9_000) == 0));
     }

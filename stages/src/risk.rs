@@ -1,5 +1,5 @@
-//! Risk requests as work: what is asked is checked and made whole with the market as it is, cut into units that any lane can do,
-//! and put together again.
+//! Risk requests as work: a request is checked, completed with the present market, cut into units that any lane can
+//! run, and put together again.
 //!
 //! ```text
 //!   RiskRequest + market ──► RiskTask ──► units, any range of them anywhere ──► Partial ─┐
@@ -7,8 +7,9 @@
 //!                                 └──── the next round, if more is to be done ◄── RiskTask::finish ──► outcome
 //! ```
 //!
-//! An outcome is a function of the request and the market it was given: not of how units were cut, nor of who did them. Each kind of
-//! problem is a [`ProblemKind`] in a file of its own, which makes [`Round`]s of it; nothing else here knows the kinds, but `kind_of`.
+//! An outcome is a function of the request and its market, whatever the cuts into units and whichever the lanes. Each
+//! kind of problem is a [`ProblemKind`] in a file of its own, which makes [`Round`]s of it. Only `kind_of` knows all
+//! kinds.
 
 mod american;
 mod assets;
@@ -46,30 +47,30 @@ pub use market_snapshot::{MarketSnapshot, symbols_of, takes_matrix};
 pub use rounds::{DeviceRisk, Partial};
 use rounds::{LONG_NUMBERS, Next, Plan, ProblemKind, Round};
 
-/// Bytes of a request's id at most.
+/// Greatest size of a request's id, in bytes.
 const REQUEST_ID_BYTES_MAX: usize = 128;
-/// Bytes of a tenant's name at most.
+/// Greatest size of a tenant's name, in bytes.
 const TENANT_BYTES_MAX: usize = 64;
 
 /// Latest deadline, in nanoseconds since the epoch: the year 2116.
 const DEADLINE_NS_MAX: i64 = i64::MAX / 2;
 
-/// What is known of a symbol, by its name; `None` where it was never heard of.
+/// The market of a symbol, by its name; `None` if the symbol is unknown.
 pub type MarketOf<'a> = &'a dyn Fn(&str) -> Option<SymbolMarket>;
 
-/// A request that can be worked on, between two decisions: its units are those of one round. It never changes: what its units give
-/// makes the task of the next round, or the answer.
+/// A request in work, between two decisions: its units are those of one round. It never changes: the results of its
+/// units make the task of the next round, or the answer.
 #[derive(Debug)]
 pub struct RiskTask {
     round: Box<dyn Round>,
-    /// Its first unit: those before were of earlier rounds.
+    /// Its first unit; units before it were those of earlier rounds.
     first_unit: i64,
-    /// Numbers that earlier rounds gave.
+    /// Count of numbers in the results of earlier rounds.
     numbers_before: usize,
     whole: Arc<Whole>,
 }
 
-/// What all rounds of a request have in common.
+/// Values that all rounds of a request share.
 #[derive(Debug)]
 struct Whole {
     bytes: usize,
@@ -77,7 +78,7 @@ struct Whole {
     as_of: Vec<MarketAsOf>,
 }
 
-/// What comes after a round.
+/// The outcome of a round.
 #[derive(Debug)]
 pub enum Finished {
     /// The answer.
@@ -86,7 +87,7 @@ pub enum Finished {
     More(RiskTask),
 }
 
-/// The kind of a problem: the one place that knows all of them.
+/// The kind of a problem. Only this function knows all kinds.
 fn kind_of(problem: &RiskProblem) -> &dyn ProblemKind {
     match problem {
         RiskProblem::Options(problem) => problem,
@@ -101,10 +102,10 @@ fn kind_of(problem: &RiskProblem) -> &dyn ProblemKind {
 }
 
 impl RiskTask {
-    /// Checks a request and takes what it wants of the market.
+    /// Checks a request and takes its inputs from the market.
     ///
-    /// If that panics, the panic becomes the answer, here as wherever a request is worked on. It is a function of the request like any
-    /// other answer; and if it ended the process, the next process would meet the request again and end as well.
+    /// A panic becomes the answer, as in all work on requests. It is a function of the request like any other answer.
+    /// If it ended the process, the next process would meet the request again and end as well.
     pub fn new(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         caught(|| Self::make(request, market_of))?
     }
@@ -126,46 +127,46 @@ impl RiskTask {
         Ok(Self { round: first, first_unit: 0, numbers_before: 0, whole: Arc::new(whole) })
     }
 
-    /// Lets the task reuse results of earlier requests about the same, and keep its own for later ones. The answer does not depend on
-    /// it.
+    /// Lets the task reuse results of earlier requests about the same portfolio, and keep its own for later ones. The
+    /// answer does not depend on it.
     #[must_use]
     pub fn following(mut self, kept: &KeptProfits) -> Self {
         self.round.follow(kept);
         self
     }
 
-    /// Whether its units are work of the processor that cannot be cut and may take long, on whatever lane: a device would do
-    /// nothing for it.
+    /// True if its units are work of the processor that cannot be cut and may take long on any lane; a device would not
+    /// help.
     pub fn is_host_only(&self) -> bool {
         self.round.is_host_only()
     }
 
-    /// Bytes of memory that all rounds may come to take, about, besides the request.
+    /// Approximate bytes of memory that all rounds may take, besides the request.
     pub fn bytes(&self) -> usize {
         self.whole.bytes
     }
 
-    /// What was taken from the market.
+    /// Data that was taken from the market.
     pub fn as_of(&self) -> &[MarketAsOf] {
         &self.whole.as_of
     }
 
-    /// The key under which the scheduler learns how long such units take.
+    /// The key under which the scheduler learns the service times of such units.
     pub fn rate_key(&self) -> String {
         self.round.rate_key()
     }
 
-    /// What a unit costs, relative to other tasks of the same key.
+    /// Cost of a unit, relative to other tasks of the same key.
     pub fn unit_cost(&self) -> i64 {
         self.round.unit_cost()
     }
 
-    /// Time of one core that all rounds may come to take, estimated, in nanoseconds: by rates that are the same everywhere (`cost`).
+    /// Estimated time of one core for all rounds, in nanoseconds, by rates that are the same everywhere (`cost`).
     pub fn cost_ns(&self) -> i64 {
         self.whole.cost_ns
     }
 
-    /// Its units, of which there is one at least: those of a request are numbered through all rounds.
+    /// Its units, at least one. Units of a request are numbered through all rounds.
     pub fn units(&self) -> Range<i64> {
         self.first_unit..self.first_unit + self.round.units()
     }
@@ -174,18 +175,18 @@ impl RiskTask {
         units.start - self.first_unit..units.end - self.first_unit
     }
 
-    /// Does some units.
+    /// Runs some units.
     pub fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
         self.round.run(isa, self.of_round(units))
     }
 
-    /// Does some units. A panic becomes the answer.
+    /// Runs some units. A panic becomes the answer.
     pub fn run_caught(&self, isa: Isa, units: Range<i64>) -> Partial {
         caught(|| self.run(isa, units))
             .unwrap_or_else(|error| Partial::Outcome(Box::new(RiskOutcome::Error(error))))
     }
 
-    /// Does all units of this round and of those that follow, one after the other.
+    /// Runs all units of this round and of those that follow, in order.
     pub fn outcome(&self, isa: Isa) -> RiskOutcome {
         let finished = |task: &Self| task.finish([&task.run_caught(isa, task.units())]);
         let mut finished_round = finished(self);
@@ -197,7 +198,7 @@ impl RiskTask {
         }
     }
 
-    /// Does some units on a device.
+    /// Runs some units on a device.
     pub fn run_on_device(
         &self,
         memory: &mut DeviceRisk,
@@ -207,7 +208,7 @@ impl RiskTask {
         self.round.run_on_device(memory, device, self.of_round(units))
     }
 
-    /// Whether it may take long to put together what units gave: longer than some 0.1 ms.
+    /// True if putting the results of units together may take longer than about 0.1 ms.
     pub fn is_long_to_finish<'a>(&self, partials: impl IntoIterator<Item = &'a Partial>) -> bool {
         let mut left = LONG_NUMBERS.saturating_sub(self.numbers_before);
         let mut partials = partials.into_iter();
@@ -218,7 +219,7 @@ impl RiskTask {
             })
     }
 
-    /// Puts together what all its units gave, in their order. A panic becomes the answer.
+    /// Puts together the results of all its units, in their order. A panic becomes the answer.
     pub fn finish<'a>(&self, partials: impl IntoIterator<Item = &'a Partial>) -> Finished {
         let partials: Vec<&Partial> = partials.into_iter().collect();
         if let Some(error) = partials.iter().find_map(|partial| partial.error()) {
@@ -240,17 +241,17 @@ impl RiskTask {
     }
 }
 
-/// What a function returns, or the error that stands for its panic.
+/// The result of a function, or the error that stands for its panic.
 fn caught<T>(work: impl FnOnce() -> T) -> Result<T, RiskError> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| refusals::panicked())
 }
 
-/// Whether a deadline is one that a request may have.
+/// True if a request may have this deadline.
 pub fn is_deadline(deadline_ns: i64) -> bool {
     (0..=DEADLINE_NS_MAX).contains(&deadline_ns)
 }
 
-/// A parameter that is to blame.
+/// The error of a bad parameter.
 fn bad(field: impl Into<String>, message: impl Into<String>) -> RiskError {
     RiskError { code: RiskErrorCode::BadParameter, field: field.into(), message: message.into() }
 }
@@ -262,7 +263,7 @@ fn check_length(field: &str, text: &str, bytes: std::ops::RangeInclusive<usize>)
     Err(bad(field, format!("{} bytes; it must be {} to {}", text.len(), bytes.start(), bytes.end())))
 }
 
-/// Refuses a number of things that is greater than allowed.
+/// Refuses a count outside the allowed range.
 fn check_count(field: &str, count: usize, allowed: std::ops::RangeInclusive<usize>) -> Result<(), RiskError> {
     if allowed.contains(&count) {
         return Ok(());

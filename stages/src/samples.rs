@@ -1,4 +1,4 @@
-//! Prices of all symbols of a partition at regular times, of which most are those of the time before.
+//! Prices of all symbols of a partition at regular times. Most are those of the sample before.
 //!
 //! ```text
 //!   sample   │ chunk of 64 symbols │ chunk │ chunk │ …      oldest
@@ -6,8 +6,8 @@
 //!   sample   │       ▲ shared      │   ▲   │ chunk │ …      newest
 //! ```
 //!
-//! A chunk in which no price has changed is that of the sample before: symbols that are idle take next to no room, however many samples are
-//! kept.
+//! A chunk without a changed price is shared with the sample before. So idle symbols take almost no room, however many
+//! samples are kept.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::bytes::{get_bytes, get_u32, get_u64, put_u32, put_u64};
 
 /// Symbols of a chunk.
 const CHUNK: usize = 64;
-/// Marks of a chunk as it is written: its prices follow, or are those of the row before.
+/// Marks of an encoded chunk: its prices follow, or are those of the row before.
 const OWN: u8 = 0;
 const SAME: u8 = 1;
 
-/// Prices by symbol number, as far as there were symbols; 0 where no positive price was known.
+/// Prices by symbol number, for the symbols that existed; 0 if no positive price was known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SampleRow {
     symbols: usize,
@@ -29,7 +29,7 @@ pub(crate) struct SampleRow {
 }
 
 impl SampleRow {
-    /// The price of a symbol, if it was there.
+    /// The price of a symbol; `None` if the symbol did not exist.
     pub(crate) fn get(&self, symbol: usize) -> Option<f64> {
         self.chunks.get(symbol / CHUNK)?.get(symbol % CHUNK).copied()
     }
@@ -45,7 +45,7 @@ impl SampleRow {
         self.chunks.iter().flat_map(|chunk| chunk.iter().copied())
     }
 
-    /// The row of these prices, which shares what it can with the row before it.
+    /// The row of these prices, which shares unchanged chunks with the row before it.
     pub(crate) fn after(before: Option<&Self>, prices: impl ExactSizeIterator<Item = f64>) -> Self {
         let (symbols, mut prices) = (prices.len(), prices);
         let mut scratch = Vec::with_capacity(CHUNK);
@@ -60,7 +60,8 @@ impl SampleRow {
 }
 
 impl SampleRow {
-    /// Writes how many symbols there are, and of each chunk a mark: whether its prices follow, or are those of the row before.
+    /// Writes the number of symbols, and for each chunk a mark, followed by its prices unless they are those of the row
+    /// before.
     pub(crate) fn write(&self, before: Option<&Self>, out: &mut Vec<u8>) {
         put_u32(out, self.len() as u32);
         for (index, chunk) in self.chunks.iter().enumerate() {
@@ -74,7 +75,7 @@ impl SampleRow {
         }
     }
 
-    /// Reads what [`SampleRow::write`] wrote of at most so many symbols.
+    /// Reads the bytes of [`SampleRow::write`] for at most so many symbols.
     pub(crate) fn read(
         before: Option<&Self>,
         symbols_max: usize,
@@ -107,7 +108,7 @@ impl SampleRow {
     }
 }
 
-/// True if all bits are the same.
+/// True if all bits are equal.
 fn is_same(one: &[f64], other: &[f64]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.to_bits() == other.to_bits())
 }

@@ -6,9 +6,9 @@
 //!   size, size_scale    ──►  size in 10^exponent of 1e-9, the exponent being 0 wherever 64 bits allow it
 //! ```
 //!
-//! Bars compare and add what they are given as integers, so all prices of a symbol have one scale. A price of another scale is
-//! converted where that is exact; a tick with one that cannot be is rejected. Almost all symbols have the scale of
-//! nine digits, and their ticks come with it: then nothing here has anything to do.
+//! Bars compare and add integers, so all prices of a symbol have one scale. A price of another scale is converted if
+//! that is exact; otherwise its tick is rejected. Almost all symbols have the scale of nine digits, and their ticks
+//! come with it: then nothing is converted.
 
 use warptape_events::TickProblem;
 use warptape_events::tick::{RowScales, Scales, TickColumns};
@@ -20,31 +20,32 @@ use crate::bytes::{get_u32, put_u32};
 /// The scales of the prices of a partition's symbols.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PriceScales {
-    /// By symbol number.
+    /// Scales by symbol number.
     scales: Vec<u8>,
-    /// Whether one of them is not nine digits.
+    /// True if one of them is not nine digits.
     has_others: bool,
-    /// Those of the symbols that the record at hand names first; kept for its memory.
+    /// Scales of the symbols that the record at hand names first; kept between records for their memory.
     new: Vec<u8>,
 }
 
 impl PriceScales {
-    /// The scale of a symbol that was numbered.
+    /// The scale of a symbol, which must have a number.
     pub fn of(&self, symbol: u32) -> u8 {
         self.scales[symbol as usize]
     }
 
-    /// Begins with a record whose rows are converted one by one.
+    /// Begins a record whose rows are converted one by one.
     pub fn begin_record(&mut self) {
         self.new.clear();
     }
 
-    /// True if all symbols have nine digits, so that rows that say no scales need no conversion.
+    /// True if all symbols have nine digits, so that rows without scales of their own need no conversion.
     pub fn are_of_nine_digits(&self) -> bool {
         !self.has_others
     }
 
-    /// Gives a row the scale of its symbol and the unit of sizes. A symbol without a number yet has the scale of the row.
+    /// Converts a row to the scale of its symbol and the unit of sizes. A symbol without a number yet takes the scale
+    /// of the row.
     pub fn convert_row(
         &self,
         ticks: &mut TickColumns,
@@ -59,12 +60,12 @@ impl PriceScales {
         convert_row(ticks, row, given, price)
     }
 
-    /// The next new symbol has this scale, that of its first row.
+    /// Adds the scale of the next new symbol, which is that of its first row.
     pub fn add_new(&mut self, scale: u8) {
         self.new.push(scale);
     }
 
-    /// The record was accepted, and the symbols that it named first are numbered.
+    /// Keeps the scales of the symbols that an accepted record named first, which are numbered now.
     pub fn keep_new(&mut self) {
         for scale in self.new.drain(..) {
             self.scales.push(scale);
@@ -82,7 +83,7 @@ impl PriceScales {
         }
     }
 
-    /// Reads what was written of a partition with so many symbols.
+    /// Reads the bytes of a partition with so many symbols.
     pub fn read(symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
         let mut found = Self { scales: vec![Scales::E9.price; symbols], ..Self::default() };
         for _ in 0..get_u32(bytes, "count of scales")? {
@@ -96,17 +97,17 @@ impl PriceScales {
     }
 }
 
-/// The exponent of a row's size that was converted: see [`warptape_kernels::RowKind::trade`].
+/// The exponent of a converted row's size: see [`warptape_kernels::RowKind::trade`].
 pub(crate) fn size_exponent(scales: Scales) -> u32 {
     u32::from(Scales::E9.size - scales.size)
 }
 
-/// A price with `scale` digits behind the decimal point as a number: rounded to 53 bits, then divided.
+/// A price with `scale` digits behind the decimal point as a number, which is rounded to 53 bits and then divided.
 pub(crate) fn price_of(value: f64, scale: u8) -> f64 {
     value / POWERS_OF_TEN[usize::from(scale)] as f64
 }
 
-/// A number that was computed from prices with `scale` digits as if they had nine.
+/// A number that was computed from prices with `scale` digits as if they had nine, in the right scale.
 pub(crate) fn of_nine_digits(value: f64, scale: u8) -> f64 {
     if scale <= Scales::E9.price {
         value * POWERS_OF_TEN[usize::from(Scales::E9.price - scale)] as f64
@@ -120,7 +121,7 @@ pub(crate) fn to_e18(price: i64, scale: u8) -> i128 {
     i128::from(price) * i128::from(POWERS_OF_TEN[usize::from(Scales::MAX - scale)])
 }
 
-/// Powers of ten as far as 64 bits go; f64 has them exactly.
+/// Powers of ten up to 64 bits; f64 represents them exactly.
 const POWERS_OF_TEN: [i64; Scales::MAX as usize + 1] = {
     let mut powers = [1; Scales::MAX as usize + 1];
     let mut exponent = 1;
@@ -134,7 +135,7 @@ const POWERS_OF_TEN: [i64; Scales::MAX as usize + 1] = {
 /// A number of one scale in another one; `None` if it has more digits or more than 64 bits there.
 fn rescaled(value: i64, from: u8, to: u8) -> Option<i64> {
     let power = POWERS_OF_TEN[usize::from(from.abs_diff(to))];
-    // The ends of the range stand for no number.
+    // The ends of the range mean that there is no number.
     let fits = |value: &i64| *value != i64::MIN && *value != i64::MAX;
     if from <= to {
         value.checked_mul(power).filter(fits)
@@ -143,7 +144,7 @@ fn rescaled(value: i64, from: u8, to: u8) -> Option<i64> {
     }
 }
 
-/// A field, and what is wrong with it.
+/// A field with its problem.
 pub(crate) type Problem = (&'static str, TickProblem);
 
 /// Sets the scales of the rows from `first` on.
@@ -179,7 +180,7 @@ fn convert_prices(ticks: &mut TickColumns, row: usize, scale: u8, symbol_scale: 
     Ok(())
 }
 
-/// Gives the scale that the sizes have then: nine digits, or the greatest below at which all of them have 64 bits.
+/// Converts sizes. Returns their new scale: nine digits, or the greatest scale below at which all of them have 64 bits.
 fn convert_sizes(ticks: &mut TickColumns, row: usize, scale: u8) -> Result<u8, Problem> {
     if scale == Scales::E9.size {
         return Ok(scale);

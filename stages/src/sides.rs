@@ -1,21 +1,21 @@
-//! The sides of a quote: which of them have orders.
+//! The sides of a quote, and which of them have orders.
 
 use warptape_kernels::ABSENT;
 
 /// A quote's sides, bid first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sides {
-    /// 0 where the side has no orders.
+    /// Price of each side; 0 if the side has no orders.
     pub prices: [i64; 2],
-    /// 0 where the quote tells no sizes, [`ABSENT`] where the side has no orders.
+    /// Size of each side; 0 if the quote has no sizes, [`ABSENT`] if the side has no orders.
     pub sizes: [i64; 2],
-    /// True if both have orders.
+    /// True if both sides have orders.
     pub are_both_there: bool,
 }
 
 impl Sides {
-    /// Takes prices and sizes as a tick has them. A side of size 0 has no orders, whatever its price. A quote whose sizes are both 0 tells
-    /// none: then a side without a price has no orders.
+    /// Reads prices and sizes of a tick. A side of size 0 has no orders, whatever its price. If both sizes are 0, the
+    /// quote has none, and a side without a price has no orders.
     #[inline(always)]
     pub fn new(prices: [i64; 2], sizes: [i64; 2]) -> Self {
         let are_sizes_told = sizes[0] | sizes[1] != 0;
@@ -41,7 +41,7 @@ mod tests {
         check([0, 5], [3, 4], [(0, 3), (5, 4)]);
         check([7, 5], [0, 4], [(0, ABSENT), (5, 4)]);
         check([-7, 5], [2, 0], [(-7, 2), (0, ABSENT)]);
-        // No sizes are told.
+        // Quotes without sizes.
         check([7, 5], [0, 0], [(7, 0), (5, 0)]);
         check([0, 5], [0, 0], [(0, ABSENT), (5, 0)]);
         check([0, 0], [0, 0], [(0, ABSENT), (0, ABSENT)]);

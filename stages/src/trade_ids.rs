@@ -1,16 +1,16 @@
-//! Trade ids that come again: a window of the newest ids of each symbol.
+//! Repeated trade ids: a window of the newest ids of each symbol.
 //!
 //! ```text
 //!   ids of a symbol   ── told nothing of ──┬──── the window: a bit for each id ────┬── greatest so far ── new ──►
 //!                                          └ greatest − WINDOW_IDS
 //! ```
 //!
-//! The window is the one against replayed packets of IPsec, with its bits in a ring of words as in RFC 6479: an id above the
-//! greatest moves the window, one within is looked up, and of one behind it cannot be told whether it was there before. So a trade costs
-//! two looks into memory, and a symbol a fixed number of bytes, however many trades it has.
+//! The window is that of IPsec against replayed packets, with its bits in a ring of words as in RFC 6479. An id above
+//! the greatest moves the window, and one within it is looked up. An id behind it may or may not be a repetition. So a
+//! trade costs two memory accesses, and a symbol a fixed number of bytes, however many trades it has.
 //!
-//! It only watches, since not every venue's ids are unique: a trade that repeats an id counts in bars as any other. Late trades are
-//! watched too, because ticks that are published a second time are mostly late.
+//! The window only watches, since not every venue's ids are unique: a trade that repeats an id counts in bars like any
+//! other. Late trades are watched too, because most ticks that are published a second time are late.
 
 use std::fmt;
 
@@ -19,25 +19,25 @@ use crate::bytes::{get_i64, get_u64, put_i64, put_u64};
 
 /// Ids of a word.
 const WORD_IDS: i64 = u64::BITS as i64;
-/// Words of a ring. The one that the window moves into holds nothing of what the window leaves, so the window is a word shorter.
+/// Words of a ring. The word into which the window moves is cleared, so the window is a word shorter than the ring.
 const WORDS: usize = 16;
-/// How far below the greatest an id is still looked up.
+/// Distance below the greatest id within which an id is looked up.
 const WINDOW_IDS: u64 = (WORDS as u64 - 1) * WORD_IDS as u64;
 
 const _: () = assert!(WORDS.is_power_of_two(), "so that the place of a word is a mask");
 
-/// What a record's trade ids came to.
+/// Counts of a record's trade ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TradeIdCounts {
-    /// Trades whose id their symbol had before.
+    /// Trades with an id that their symbol had before.
     pub repeated: u64,
-    /// Trades whose id is so far below the greatest of their symbol that this cannot be told.
+    /// Trades with an id so far below the greatest of their symbol that a repetition is unknown.
     pub untold: u64,
-    /// The first of those that repeat an id.
+    /// The first repeated id; `None` if there is none.
     pub first: Option<RepeatedId>,
 }
 
-/// A trade id that came again.
+/// A repeated trade id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatedId {
     /// Number of the trade's symbol in its partition.
@@ -46,18 +46,18 @@ pub struct RepeatedId {
     pub trade_id: i64,
 }
 
-/// Trades of one or many partitions whose ids came before: what people are told of them.
+/// Trades of one or many partitions with repeated ids, as people are told of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepeatedTrades {
-    /// Trades whose id their symbol had before.
+    /// Trades with an id that their symbol had before.
     pub repeated: u64,
-    /// Trades whose id is so far below the greatest of their symbol that this cannot be told.
+    /// Trades with an id so far below the greatest of their symbol that a repetition is unknown.
     pub untold: u64,
-    /// The first of those that repeat an id.
+    /// The first trade with a repeated id; `None` if there is none.
     pub first: Option<RepeatedTrade>,
 }
 
-/// A trade whose id its symbol had before.
+/// A trade with an id that its symbol had before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepeatedTrade {
     /// Its symbol.
@@ -71,7 +71,7 @@ pub struct RepeatedTrade {
 }
 
 impl RepeatedTrades {
-    /// Adds a record's, of which a symbol's number stands for this name.
+    /// Adds the counts of a record; `name` gives the name of a symbol by its number.
     pub fn add_record<'a>(
         &mut self,
         counts: TradeIdCounts,
@@ -87,7 +87,8 @@ impl RepeatedTrades {
         }
     }
 
-    /// Adds others. The first of a partition stays the first; those of several partitions have no order.
+    /// Adds other counts. The first repeated trade of a partition stays first; those of several partitions have no
+    /// order.
     pub fn add(&mut self, others: Self) {
         self.repeated += others.repeated;
         self.untold += others.untold;
@@ -99,8 +100,8 @@ impl RepeatedTrades {
         };
     }
 
-    /// Whether nothing is to be told: no trade repeats an id. That it cannot be told of some is nothing by itself, as a tick that is
-    /// seconds late is far behind where a symbol has many trades.
+    /// True if no trade repeats an id, so that there is nothing to tell. Ids whose repetition is unknown do not count:
+    /// of a symbol with many trades, a tick that is seconds late is far behind.
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
@@ -134,9 +135,9 @@ impl fmt::Display for RepeatedTrades {
 /// The windows of a partition's symbols.
 #[derive(Debug, Default)]
 pub(crate) struct TradeIds {
-    /// By symbol number.
+    /// Windows by symbol number.
     windows: Vec<Window>,
-    /// What the trade ids of the record at hand came to so far.
+    /// Counts of the record at hand so far.
     counts: TradeIdCounts,
 }
 
@@ -146,17 +147,17 @@ impl TradeIds {
         self.windows.resize(symbols, Window::default());
     }
 
-    /// Begins with another record.
+    /// Begins another record.
     pub(crate) fn begin_record(&mut self) {
         self.counts = TradeIdCounts::default();
     }
 
-    /// What the record's trade ids came to so far.
+    /// Counts of the record at hand so far.
     pub(crate) fn counts(&self) -> TradeIdCounts {
         self.counts
     }
 
-    /// Watches a trade; its id is 0 where the venue gives none.
+    /// Watches a trade; its id is 0 if the venue gives none.
     #[inline]
     pub(crate) fn watch(&mut self, symbol: u32, trade_id: i64) {
         if trade_id == 0 {
@@ -175,7 +176,7 @@ impl TradeIds {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         for window in &self.windows {
             put_i64(out, window.greatest);
-            // A symbol that has had no id takes no more room.
+            // A symbol without an id takes no more room.
             if window.greatest != 0 {
                 let words = window.words.as_deref().copied().unwrap_or_else(|| words_of(window.greatest));
                 words.iter().for_each(|word| put_u64(out, *word));
@@ -183,7 +184,7 @@ impl TradeIds {
         }
     }
 
-    /// Reads what was written of a partition with so many symbols.
+    /// Reads the bytes of a partition with so many symbols.
     pub(crate) fn read(symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
         let mut windows = vec![Window::default(); symbols];
         for window in &mut windows {
@@ -198,22 +199,22 @@ impl TradeIds {
     }
 }
 
-/// Whether an id was there before.
+/// The state of an id before it was inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     New,
     Before,
-    /// It is behind the window.
+    /// The id is behind the window, so its state is unknown.
     Untold,
 }
 
 /// The newest ids of a symbol.
 #[derive(Clone, Debug, Default)]
 struct Window {
-    /// The greatest id so far; 0, which is none, before the first.
+    /// The greatest id so far; 0, which is no id, before the first.
     greatest: i64,
-    /// A bit for each id of the last `WORDS` words' worth, each word at the place of its number in the ring; none before the second id, so that
-    /// symbols of a single trade take no room.
+    /// A bit for each id of the last `WORDS` words, each word at the place of its number in the ring. `None` before the
+    /// second id, so that symbols with a single trade take no room.
     words: Option<Box<[u64; WORDS]>>,
 }
 
@@ -226,7 +227,7 @@ impl Window {
         }
         let words = self.words.get_or_insert_with(|| Box::new(words_of(self.greatest)));
         if id > self.greatest {
-            // The words that the window moves into are empty.
+            // The words into which the window moves are empty.
             let (from, to) = (word_of(self.greatest), word_of(id));
             if to.abs_diff(from) >= WORDS as u64 {
                 **words = [0; WORDS];
@@ -244,14 +245,14 @@ impl Window {
     }
 }
 
-/// The words of a window that has one id.
+/// The words of a window with one id.
 fn words_of(id: i64) -> [u64; WORDS] {
     let mut words = [0; WORDS];
     words[place(word_of(id))] = 1 << (id & (WORD_IDS - 1));
     words
 }
 
-/// Number of the word that an id has its bit in.
+/// Number of the word with the bit of an id.
 #[inline]
 fn word_of(id: i64) -> i64 {
     id.div_euclid(WORD_IDS)
@@ -302,7 +303,7 @@ mod tests {
         assert!(seen(&downwards).iter().all(|seen| *seen == New));
         assert_eq!(seen(&[5, 3, 4, 3, 5, 6]), [New, New, New, Before, Before, New]);
         assert_eq!(seen(&[WINDOW + 1, 2, 1, 2]), [New, New, Untold, Before]);
-        // The ring holds a word more than the window: what is behind the window is told nothing of, though its bit may be there.
+        // The ring holds a word more than the window: an id behind the window is unknown, though its bit may be there.
         assert_eq!(seen(&[1, WINDOW + 1, 1]), [New, New, Untold]);
         assert_eq!(seen(&[-1, -3, -1, 1, -3]), [New, New, Before, New, Before]);
         assert_eq!(seen(&[i64::MIN, i64::MAX, i64::MIN, i64::MAX]), [New, New, Untold, Before]);
@@ -328,7 +329,7 @@ mod tests {
     }
 
     proptest! {
-        /// Steps of all sizes, about the limits of words and of the window, and a restart at every so many of them.
+        /// Steps of all sizes around the limits of words and of the window, with a restart after every few.
         #[test]
         fn the_window_is_the_set_of_the_newest_ids(
             first in prop_oneof![-2_000..2_000_i64, any::<i64>()],

@@ -10,14 +10,15 @@ const SYMBOLS: i64 = 40_000;
 /// Ticks of a record, and so of a second of event time.
 const BATCH: i64 = 200;
 const GROUPS: u32 = 16;
-/// Seconds after which all bars of five minutes are closed for long.
+/// Seconds after which all bars of five minutes have long been closed.
 const REST: i64 = 620;
-/// An idle symbol may have so many bytes.
+/// Greatest memory of an idle symbol, in bytes.
 const BYTES_MAX: f64 = 2_000.0;
-/// One that has left memory: its name, last prices and samples, and the newest of its trade ids stay.
+/// Greatest memory of an evicted symbol, in bytes: its name, last prices and samples, and its newest trade ids stay.
 const EVICTED_BYTES_MAX: f64 = 700.0;
 
-/// Has glibc give back what was freed, as the allocator of the pipeline does; read when a process starts.
+/// Settings by which glibc returns freed memory, as the allocator of the pipeline does; they are read when a process
+/// starts.
 const GIVES_BACK: [(&str, &str); 2] = [("MALLOC_MMAP_THRESHOLD_", "16384"), ("MALLOC_TRIM_THRESHOLD_", "0")];
 
 /// Memory of this process, in bytes.
@@ -79,7 +80,8 @@ fn an_idle_symbol_takes_two_kilobytes_at_most() {
     let mut bars = 0;
     for record in 0..SYMBOLS / BATCH + REST {
         let mut columns = TickColumns::default();
-        // Behind the names, one symbol alone moves the watermark, until all bars of the others are closed and samples are full.
+        // After the names, one symbol alone moves the watermark, until all bars of the others are closed and samples
+        // are full.
         for row in 0..if record < SYMBOLS / BATCH { BATCH } else { 1 } {
             let tick = tick(record * BATCH + row);
             let symbol =
@@ -99,7 +101,7 @@ fn an_idle_symbol_takes_two_kilobytes_at_most() {
     println!("{bytes:.0} bytes a symbol");
     assert!(bytes <= BYTES_MAX, "{bytes:.0} bytes a symbol");
 
-    // All but the one that has ticks leave.
+    // All symbols but the one with ticks leave.
     let offset = SYMBOLS / BATCH + REST;
     intake.evict(Some(0), offset, 0, &mut queues);
     intake.barrier(offset, offset, &mut queues);

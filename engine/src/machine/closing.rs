@@ -1,5 +1,5 @@
-//! Time bars that no tick closes: the process says among the ticks how far event time has come, and reads that like any tick. So what follows
-//! is a function of the log alone.
+//! Time bars that no tick closes: the process writes the event time reached among the ticks, and reads it like any
+//! tick. So the outputs stay a function of the log alone.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use warptape_events::SetEventTime;
 use super::Core;
 
 impl Core {
-    /// Says of quiet partitions that event time has come as far as bars have ended by the wall clock.
+    /// Writes for quiet partitions that event time has reached the ends of bars that are over by the wall clock.
     pub(super) fn close_quiet_bars(&mut self, now_ns: i64) {
         let Some(grace_ns) = self.config.times.idle_close_ns.filter(|_| self.stopping.at.is_none()) else {
             return;
@@ -19,8 +19,8 @@ impl Core {
         self.say_event_times(&said, false);
     }
 
-    /// Says of all partitions that event time has come as far as all time bars close, where that is wanted and was not said yet. Whether
-    /// something has to be read now.
+    /// Writes for all partitions an event time that closes all time bars, if that is wanted and not done yet. Returns
+    /// true if there is now something to read.
     pub(super) fn close_bars(&mut self) -> bool {
         if self.stopping.closing.is_some() {
             return false;
@@ -37,7 +37,7 @@ impl Core {
         has_said
     }
 
-    /// All bars are closed: nothing more is read behind that.
+    /// Ends reading, because all bars are closed.
     pub(super) fn end_closing(&mut self) {
         let closing = self.stopping.closing.replace(BTreeMap::new()).unwrap_or_default();
         if let Some(stop) = &mut self.stopping.at {

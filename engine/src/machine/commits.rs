@@ -1,4 +1,4 @@
-//! When something is committed, what, and what follows when that fails.
+//! Commits: when they are sealed, their contents, and the response to a failure.
 
 use std::mem::take;
 
@@ -17,26 +17,26 @@ use crate::risk::RequestPartition;
 use crate::segment::segment_record;
 use crate::snapshots::SnapshotPlace;
 
-/// How long a process that shall end waits for a commit and what it takes to learn its outcome.
+/// Longest time for which a process that is to end waits for a commit and for the lookup of its outcome.
 const COMMIT_STOPPING_NS_MAX: i64 = 60_000_000_000;
 
-/// One commit at a time is under way; what comes meanwhile is gathered for the next one.
+/// Commits of the process. One is under way at a time; outputs that come meanwhile are gathered for the next one.
 #[derive(Default)]
 pub(super) struct Commits {
     last_ns: i64,
     /// The request that is being written, or waits to be sent again.
     under_way: Option<CommitUnderWay>,
     aborted: Option<AbortedCommit>,
-    /// The time in which nothing was committed for aborts.
+    /// The span in which aborts have kept everything from being committed; `None` if there is none.
     outage: Option<Outage>,
 }
 
 /// A request that was sealed and is not known to be committed.
 struct CommitUnderWay {
     sealed_ns: i64,
-    /// Sequence of the last journal entry that it was sealed with, if it has any.
+    /// Sequence of the last journal entry sealed with it; `None` if it has no entries.
     last_sequence: Option<i64>,
-    /// Attempts that were aborted.
+    /// Number of aborted attempts.
     aborts: i32,
 }
 
@@ -53,22 +53,22 @@ impl Commits {
 }
 
 impl Core {
-    /// Whether a commit is under way, or waits to be sent again.
+    /// True if a commit is under way, or waits to be sent again.
     pub(super) fn is_committing(&self) -> bool {
         self.commits.under_way.is_some()
     }
 
-    /// When the commit that is under way was sealed.
+    /// Time at which the commit under way was sealed; `None` if none is under way.
     pub(super) fn committing_since_ns(&self) -> Option<i64> {
         self.commits.under_way.as_ref().map(|under_way| under_way.sealed_ns)
     }
 
-    /// Since when nothing was committed for aborts.
+    /// Time since which aborts have prevented every commit; `None` if the last attempt succeeded.
     pub(super) fn aborting_since_ns(&self) -> Option<i64> {
         self.commits.outage.as_ref().map(Outage::began_ns)
     }
 
-    /// When there is something to commit, if time alone decides that.
+    /// Time at which there is something to commit; `None` if that does not depend on time alone.
     pub(super) fn commit_at_ns(&self) -> Option<i64> {
         match &self.commits.aborted {
             Some(aborted) => Some(aborted.again_at_ns),
@@ -89,7 +89,7 @@ impl Core {
         self.commits.last_ns + interval_ns
     }
 
-    /// Commits what is complete, if it is time for that; sends an aborted request again, if it is time for that.
+    /// Commits complete outputs when that is due; sends an aborted request again when that is due.
     pub(super) fn commit_if_due(&mut self, now_ns: i64) -> Result<(), RecordError> {
         if let Some(aborted) = self.commits.aborted.take_if(|aborted| aborted.again_at_ns <= now_ns) {
             let mut request = aborted.request;
@@ -108,7 +108,7 @@ impl Core {
         Ok(())
     }
 
-    /// Gives up a commit that the log does not answer, in a process that is to end.
+    /// Gives up a commit that the log does not answer, if the process is to end.
     pub(super) fn check_commit(&self, now_ns: i64) -> Result<(), CoreError> {
         let (Some(since_ns), Some(under_way)) = (self.stopping.since_ns, &self.commits.under_way) else {
             return Ok(());
@@ -129,8 +129,8 @@ impl Core {
         Ok(())
     }
 
-    /// Nothing of the request of the last [`Command::Commit`] was written, for this reason. What records cause is a function of the
-    /// log, so that the request stays right, but for what others own by now.
+    /// Nothing of the request of the last [`Command::Commit`] was written, for this reason. Outputs are a function of
+    /// the log, so the request stays right except for partitions that others own by now.
     pub(super) fn on_aborted(
         &mut self,
         now_ns: i64,
@@ -151,7 +151,8 @@ impl Core {
         self.record_outcome(now_ns, attempt, CommitOutcome::Aborted)
     }
 
-    /// Has the journal say what became of an attempt. A transaction without journal entries has no name there.
+    /// Records the outcome of an attempt. A transaction without journal entries has no name in the journal and is not
+    /// recorded.
     fn record_outcome(
         &mut self,
         now_ns: i64,
@@ -167,7 +168,7 @@ impl Core {
         self.step(now_ns, Input::CommitEnded(ended))
     }
 
-    /// Whether a commit would hold anything.
+    /// True if a commit would hold anything.
     pub(super) fn has_uncommitted(&self) -> bool {
         self.recorder.has_news()
             || self.partitions.values().any(Partition::has_unsealed)
@@ -175,8 +176,8 @@ impl Core {
             || self.control.has_answers()
     }
 
-    /// Gathers what complete records caused, with the journal entries of everything decided so far, the last of which accounts
-    /// for it.
+    /// Gathers the outputs of complete records and the journal entries of all decisions so far. The last entry accounts
+    /// for the outputs.
     fn seal(&mut self, now_ns: i64) -> Result<CommitRequest, RecordError> {
         let mut accounts = Vec::new();
         let mut request = CommitRequest { sealed_at_ns: now_ns, ..CommitRequest::default() };
@@ -190,7 +191,8 @@ impl Core {
             let next = next_request.as_ref().map(|(_, next)| *next);
             accounts.extend(sealed.account(before, owned.sealed_offset, next));
             request.offsets.extend(next_request);
-            // A segment that was asked for begins in all partitions, also those without new ticks, so that nobody asks again.
+            // A requested segment begins in all partitions, also in those without new ticks, so that it is asked for
+            // once.
             let begins = owned.sealed_offset > before || self.config.new_segment;
             if begins && take(&mut owned.segment_due) {
                 let segment = segment_record(sealed.partition, before, &self.config.stages);
@@ -216,8 +218,8 @@ impl Core {
         Ok(request)
     }
 
-    /// Makes a request that was aborted ready to be sent again: without what others own by now, of which the journal says so
-    /// in the same transaction.
+    /// Makes an aborted request ready to be sent again. Drops outputs of partitions that others own by now; the journal
+    /// says so in the same transaction.
     fn amend(&mut self, request: &mut CommitRequest) {
         if request
             .retain_owned(|partition, assignment| self.membership.assignment(partition) == Some(assignment))

@@ -1,4 +1,4 @@
-//! The core's side of operators' commands: in from their topic, out as answers, with the scheduler in between.
+//! The core's side of operators' commands: read from their topic, decided by the scheduler, answered.
 
 use warptape_events::control::{Control, ControlOutcome, ControlResult};
 use warptape_events::journal::{Controlled, Input};
@@ -8,7 +8,7 @@ use crate::RecordError;
 use crate::control::{ControlRefusal, ReadControl};
 
 impl Core {
-    /// Commands were read from the partition of this process's number.
+    /// Takes commands that were read from the partition with this process's number.
     pub(super) fn on_controls(
         &mut self,
         now_ns: i64,
@@ -42,7 +42,7 @@ impl Core {
         self.step(now_ns, Input::Control(input))
     }
 
-    /// The scheduler has said what becomes of a command.
+    /// Takes the scheduler's decision on a command.
     pub(super) fn controlled(&mut self, now_ns: i64, controlled: Controlled) {
         let Controlled { id, outcome, detail } = controlled;
         tracing::warn!(id, ?outcome, detail, "an operator's command");
@@ -52,7 +52,7 @@ impl Core {
         self.control.answer(&self.config.topics.control, result);
     }
 
-    /// Whether commands may come now. A process that ends leaves them to its next life.
+    /// True if commands may come now. A process that ends leaves them to its next life.
     pub(super) fn takes_controls(&self) -> bool {
         !self.is_full() && self.control.has_room() && !self.stopping.draining
     }

@@ -1,30 +1,30 @@
-//! What the engine takes from the log now, and what it leaves there to wait.
+//! Gates: conditions under which the engine reads more of the log.
 
 use super::Core;
 use crate::partition::Partition;
 
 /// Bytes that may wait for commits before the engine reads no further ticks.
 const WAITING_BYTES_MAX: usize = 16 << 20;
-/// Bytes of results that may wait for commits before no further requests are read, or made tasks.
+/// Bytes of results that may wait for commits before the engine stops reading requests and making tasks of them.
 const RESULTS_BYTES_MAX: usize = 16 << 20;
-/// Bytes of journal entries likewise. Those of ticks end at [`WAITING_BYTES_MAX`], about.
+/// Bytes of journal entries likewise. Entries of ticks end at about [`WAITING_BYTES_MAX`].
 const ENTRIES_BYTES_MAX: usize = 2 * WAITING_BYTES_MAX;
 
 impl Core {
-    /// Whether so much waits for commits that the engine reads no further.
+    /// True if so much waits for commits that the engine reads no further.
     pub(super) fn is_full(&self) -> bool {
         let partitions: usize = self.partitions.values().map(Partition::waiting_bytes).sum();
         let answers = self.risk.waiting_bytes() + self.control.waiting_bytes();
         self.recorder.waiting_bytes() + partitions + answers >= WAITING_BYTES_MAX
     }
 
-    /// Whether records of ticks may come now.
+    /// True if records of ticks may come now.
     pub(super) fn takes_records(&self) -> bool {
         !self.is_full()
     }
 
-    /// True if risk requests may come now, be it to wait for their turn. What ticks have caused and no commit has taken is no reason to
-    /// leave them: requests have a bound of their own.
+    /// True if risk requests may come now, even if only to wait for their turn. Uncommitted outputs of ticks do not
+    /// stop them: requests have a bound of their own.
     pub(crate) fn takes_requests(&self) -> bool {
         self.has_room_for_answers() && self.risk.arrivals.has_room()
     }
@@ -35,7 +35,7 @@ impl Core {
         self.risk.waiting_bytes() < RESULTS_BYTES_MAX && entries_bytes < ENTRIES_BYTES_MAX
     }
 
-    /// Whether the market of a partition is as new as it has been.
+    /// True if the market of a partition is as new as it has ever been.
     pub(super) fn has_market(&self, owned: &Partition) -> bool {
         !owned.is_behind(self.stop_offset(owned.source.partition))
     }

@@ -1,4 +1,4 @@
-//! The one way in and the one way out.
+//! The entry of events and the exit of commands.
 
 use super::Core;
 use crate::command::Command;
@@ -8,7 +8,7 @@ use crate::event::Event;
 /// The events that a core wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
-    /// When it wants to settle, whatever happens until then.
+    /// Time at which it wants to settle even if nothing happens until then; `None` if there is none.
     pub wake_at_ns: Option<i64>,
     /// True if records of ticks may come.
     pub records: bool,
@@ -19,7 +19,7 @@ pub struct Wants {
 }
 
 impl Core {
-    /// Hears of an event. What it commands is polled to its end before it hears of the next one.
+    /// Takes an event. Its commands must be polled to the end before the next event.
     pub fn handle(&mut self, event: Event, now_ns: i64) -> Result<(), CoreError> {
         debug_assert!(self.commands.is_empty(), "commands are executed before the next event comes");
         match event {
@@ -62,18 +62,18 @@ impl Core {
         Ok(())
     }
 
-    /// The next command, in order.
+    /// The next command, in order; `None` if there is none.
     pub fn poll(&mut self) -> Option<Command> {
         let abandoned = || self.risk.arrivals.pop_abandoned().map(|number| Command::Abandon { number });
         self.commands.pop_front().or_else(abandoned)
     }
 
-    /// The events that it wants next; nothing once everything before the stop is processed and committed.
+    /// The events that it wants next; `None` once everything before the stop is processed and committed.
     pub fn wants(&self) -> Option<Wants> {
         (!self.is_done()).then(|| self.wants_now())
     }
 
-    /// The events that it wants next, be it done or not.
+    /// The events that it wants next, also when it is done.
     pub(crate) fn wants_now(&self) -> Wants {
         Wants {
             wake_at_ns: self.wake_at_ns(),
@@ -83,7 +83,7 @@ impl Core {
         }
     }
 
-    /// When time alone changes something.
+    /// Time at which something changes without an event; `None` if there is none.
     fn wake_at_ns(&self) -> Option<i64> {
         let wakes =
             [self.wake_at_ns, self.risk.arrivals.deadline_ns(), self.commit_at_ns(), self.release_at_ns()];

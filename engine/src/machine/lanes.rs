@@ -1,4 +1,4 @@
-//! What lanes tell, when one is given up, and whether it is started again.
+//! News of lanes, and their loss and restart.
 
 use std::collections::BTreeSet;
 
@@ -16,12 +16,12 @@ use crate::lanes::{GroupId, LaneNews, PartOutput};
 use crate::recorder::RecordError;
 use crate::text::{LOST_REASON_BYTES_MAX, cut};
 
-/// How often a lane on the processor that failed is started again in the life of a process.
+/// Number of restarts of a failed lane on the processor in the life of a process.
 const LANE_RESTARTS_MAX: u32 = 3;
-/// How long the engine may have heard of nothing, if it is to judge by the clock who else is slow.
+/// Longest pause of the engine, in nanoseconds, after which it may still judge by the clock that a lane is slow.
 const TURN_NS_MAX: i64 = 1_000_000_000;
 
-/// What a thread of a lane on a device is at, by its own account: what the engine has not heard yet, because it was busy, is not
+/// Work of a thread of a lane on a device, by its own account. News that the engine was too busy to hear are thus not
 /// held against the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
@@ -30,18 +30,18 @@ pub enum Doing {
         /// Nanoseconds of the engine's clock.
         since_ns: i64,
     },
-    /// Anything else, since this time: opening its device, installing a group, a slice.
+    /// Other work since this time: opening its device, installing a group, or a slice.
     Other {
         /// Nanoseconds of the engine's clock.
         since_ns: i64,
     },
 }
 
-/// What is known of lanes and devices.
+/// State of lanes and devices.
 pub(super) struct Lanes {
-    /// By lane that is not lost: how often it was started before.
+    /// Number of earlier starts, by lane; `None` for a lost lane.
     lives: Vec<Option<u32>>,
-    /// By lane on a device, what it said last of its own memory: slots, staging and workspace, in bytes.
+    /// Bytes of slots, staging and workspace that a lane on a device reported last, by lane.
     memory_bytes: Vec<[usize; 3]>,
     watched_ns: i64,
 }
@@ -61,12 +61,12 @@ impl Core {
         }
     }
 
-    /// Whether what a lane tells in this life is of use.
+    /// True if news of a lane in this life are current.
     fn is_alive(&self, lane: LaneId, life: u32) -> bool {
         self.lanes.lives[lane as usize] == Some(life)
     }
 
-    /// A lane tells something in one of its lives.
+    /// Takes news of a lane in one of its lives.
     pub(super) fn on_lane(
         &mut self,
         now_ns: i64,
@@ -96,8 +96,8 @@ impl Core {
         Ok(())
     }
 
-    /// What threads of lanes on devices are at. Gives up lanes that take too long, unless the engine itself was held up and cannot
-    /// tell.
+    /// Gives up lanes on devices that take too long. Gives up none if the engine itself was held up, because then it
+    /// cannot tell.
     pub(crate) fn on_watch(&mut self, now_ns: i64, doing: &[(LaneId, Doing)]) -> Result<(), CoreError> {
         let was_held_up = now_ns - self.lanes.watched_ns >= TURN_NS_MAX;
         self.lanes.watched_ns = now_ns;
@@ -120,9 +120,9 @@ impl Core {
         Ok(())
     }
 
-    /// How a device fares, which is recorded for each of its lanes. One that has met a critical error is given up.
+    /// Records a device's sample for each of its lanes. Gives up a lane whose device has met a critical error.
     pub(super) fn on_sample(&mut self, now_ns: i64, device: &str, sample: &Sample) -> Result<(), CoreError> {
-        // A process that has done everything commits, and records nothing more.
+        // A process that has processed everything commits, and records nothing more.
         let records = !self.is_drained();
         for lane in 0..self.config.lanes.len() as LaneId {
             if self.config.device_of(lane) != device || self.lanes.lives[lane as usize].is_none() {
@@ -139,8 +139,7 @@ impl Core {
         Ok(())
     }
 
-    /// What is left of a lane is gone. One on the processor is started again; a process that has lost a GPU once does not get it
-    /// back.
+    /// Removes a lane. One on the processor is started again; a process that has lost a GPU does not use it again.
     fn lose_lane(&mut self, now_ns: i64, lane: LaneId, reason: String, hangs: bool) -> Result<(), CoreError> {
         let is_on_device = self.config.is_on_device(lane);
         let device = &self.config.lanes[lane as usize].device;
@@ -161,7 +160,7 @@ impl Core {
         Ok(self.on_lane_lost(now_ns, lane, reason, restart)?)
     }
 
-    /// A lane finished a batch.
+    /// Takes a finished batch of a lane.
     fn on_completed(
         &mut self,
         now_ns: i64,
@@ -183,7 +182,7 @@ impl Core {
         waiting.into_iter().try_for_each(|partition| self.see_to_pages(partition))
     }
 
-    /// A lane was measured.
+    /// Takes the measured service times of a lane.
     fn on_measured(
         &mut self,
         now_ns: i64,
@@ -193,7 +192,7 @@ impl Core {
         self.step(now_ns, Input::Measured(Measured { lane, points }))
     }
 
-    /// A lane gave a group back.
+    /// Takes a group that a lane gave back.
     fn on_released(
         &mut self,
         now_ns: i64,
@@ -211,7 +210,7 @@ impl Core {
         self.step(now_ns, Input::Released(Released { partition, group, lane, epoch }))
     }
 
-    /// A lane failed; `restarted` says that a new worker has taken its place.
+    /// Takes the failure of a lane; `restarted` is true if a new worker has taken its place.
     fn on_lane_lost(
         &mut self,
         now_ns: i64,

@@ -1,4 +1,4 @@
-//! Which partitions are this process's: how they come, are restored, and go.
+//! Partitions of this process: how they come, are restored, and go.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,23 +16,23 @@ use crate::restore::Restored;
 use crate::risk::RequestPartition;
 use crate::segment::is_other;
 
-/// How long revoked partitions may take to commit what they caused before they are let go without.
+/// Longest time for revoked partitions to commit their outputs before they are let go without.
 const REVOKE_NS_MAX: i64 = 10_000_000_000;
 
-/// How a process begins with a partition.
+/// The place at which a process begins with a partition.
 struct Beginning {
     committed_offset: i64,
     snapshot_offset: i64,
     is_emptied: bool,
     lost_from: Option<i64>,
-    /// Whether the log has removed records that the state lacks.
+    /// True if the log has removed records that the state lacks.
     has_gap: bool,
 }
 
-/// What is known of the process's membership in its group.
+/// State of the process's membership in its group.
 #[derive(Default)]
 pub(super) struct Membership {
-    /// By partition that is this process's: under which assignment, counted over all of them.
+    /// Assignment of each partition that is this process's, counted over all partitions.
     assignments: BTreeMap<i32, u64>,
     assignments_total: u64,
     /// Partitions that were assigned together, until the states of all of them are there.
@@ -40,28 +40,29 @@ pub(super) struct Membership {
     /// Partitions whose state was lost and is not restored yet.
     restoring: BTreeMap<i32, Restoring>,
     restores_total: u64,
-    /// Partitions that came and whose market has not been as new since as it was before, each with the ticks before which that takes; requests
-    /// that ask the market wait until there are none, because nobody knows before in which of them a symbol is.
+    /// Partitions whose market is older than it was under their last owner; each with the offset of the ticks to accept
+    /// until then. Requests that ask the market wait until there are none, because the partition of a symbol is unknown
+    /// before.
     markets_awaited: BTreeMap<i32, i64>,
-    /// Partitions with ticks that lay there when they came, and are not accepted; each with the end of these.
+    /// Partitions with unaccepted ticks that lay there when they came; each with the end offset of these.
     behind: BTreeMap<i32, i64>,
-    /// Partitions whose requests' offset is to be committed again, as somebody has set it, once the requests are read.
+    /// Partitions whose requests' offset somebody has set, and is to be committed again once the requests are read.
     requests_uncommitted: BTreeSet<i32>,
     revoking: Option<Revoking>,
 }
 
 struct Assigning {
     all: Vec<Assigned>,
-    /// Number of the restore that is awaited, by partition.
+    /// Number of the awaited restore, by partition.
     awaited: BTreeMap<i32, u64>,
     restored: BTreeMap<i32, Restored>,
 }
 
 /// A partition whose state was lost.
 struct Restoring {
-    /// Number of the restore that is awaited.
+    /// Number of the awaited restore.
     number: u64,
-    /// How far the partition had come.
+    /// Offsets that the partition had reached.
     reached: Reached,
     /// Outputs of records before this offset exist, or are in a commit.
     sealed_offset: i64,
@@ -74,7 +75,7 @@ struct Revoking {
 }
 
 impl Membership {
-    /// A partition is this process's, from now on if it was not before; the assignment, if it is a new one.
+    /// Makes a partition this process's. Returns the new assignment; `None` if it was this process's before.
     fn begin(&mut self, partition: i32) -> Option<u64> {
         if self.assignments.contains_key(&partition) {
             return None;
@@ -84,41 +85,43 @@ impl Membership {
         Some(self.assignments_total)
     }
 
-    /// The assignment of a partition that is this process's.
+    /// The assignment of a partition; `None` if it is not this process's.
     pub(super) fn assignment(&self, partition: i32) -> Option<u64> {
         self.assignments.get(&partition).copied()
     }
 
-    /// Partitions that are this process's, or are about to be, in order.
+    /// Partitions that are this process's or are about to be, in order.
     pub(super) fn owned(&self) -> impl Iterator<Item = i32> {
         let coming = self.assigning.iter().flat_map(|assigning| &assigning.all).map(|one| one.partition);
         let owned: BTreeSet<i32> = self.assignments.keys().copied().chain(coming).collect();
         owned.into_iter()
     }
 
-    /// Counts a restore, or a reading of pages. Its number tells its state from one that was asked for before the partition went and came again.
+    /// Counts a restore, or a reading of pages. The number tells it from one that was asked for before the partition
+    /// went and came again.
     pub(super) fn next_restore(&mut self) -> u64 {
         self.restores_total += 1;
         self.restores_total
     }
 
-    /// True if the offset of a partition's requests is to be committed again, and they are not read yet.
+    /// True if the offset of a partition's requests is to be committed again and the requests are not read yet.
     pub(super) fn has_uncommitted_requests(&self, partition: i32) -> bool {
         self.requests_uncommitted.contains(&partition)
     }
 
-    /// Requests of a partition are read.
+    /// Notes that requests of a partition are read.
     pub(super) fn requests_opened(&mut self, partition: i32) {
         self.requests_uncommitted.remove(&partition);
     }
 
-    /// A partition came: ticks before `processed` were processed by others, and those before `end` lie there.
+    /// Notes that a partition came: others processed ticks before `processed`, and those before `end` lie there.
     fn await_market(&mut self, partition: i32, processed: i64, end: i64) {
         self.markets_awaited.insert(partition, processed.min(end));
         self.behind.insert(partition, end);
     }
 
-    /// Notes which partitions have come so far, by whether ticks of a partition before an offset are accepted.
+    /// Notes the partitions that have caught up. `is_read_to` is true if the ticks of a partition before an offset are
+    /// accepted.
     pub(super) fn note_markets(&mut self, is_read_to: impl Fn(i32, i64) -> bool) {
         if self.markets_awaited.iter().all(|(&partition, &processed)| is_read_to(partition, processed)) {
             self.markets_awaited.clear();
@@ -126,17 +129,17 @@ impl Membership {
         self.behind.retain(|&partition, &mut end| !is_read_to(partition, end));
     }
 
-    /// True if requests of a partition that ask the market wait for it since the partition came.
+    /// True if requests of a partition that ask the market have waited for it since the partition came.
     pub(super) fn awaits_market(&self, partition: i32) -> bool {
         self.markets_awaited.contains_key(&partition)
     }
 
-    /// True if the ticks are accepted that lay in partitions when they came.
+    /// True if all ticks that lay in partitions when these came are accepted.
     pub(super) fn is_caught_up(&self) -> bool {
         self.behind.is_empty() && self.markets_awaited.is_empty()
     }
 
-    /// Whether no partition waits for its state.
+    /// True if no partition waits for its state.
     pub(super) fn is_settled(&self) -> bool {
         self.restoring.is_empty() && self.assigning.is_empty()
     }
@@ -146,19 +149,20 @@ impl Membership {
         self.revoking.as_ref().is_some_and(|revoking| revoking.partitions.contains(&partition))
     }
 
-    /// Whether partitions are about to be handed over.
+    /// True if partitions are about to be handed over.
     pub(super) fn is_revoking(&self) -> bool {
         self.revoking.is_some()
     }
 }
 
 impl Core {
-    /// Whether a partition has been this process's ever since it was sealed under this assignment.
+    /// True if a partition has been this process's without a break since this assignment.
     pub(super) fn is_owned(&self, partition: i32, assignment: u64) -> bool {
         self.membership.assignment(partition) == Some(assignment)
     }
 
-    /// Partitions are to become this process's: their states are asked for, and once all are there, they are taken over together.
+    /// Asks for the states of partitions that are to become this process's. Once all states are there, the partitions
+    /// are taken over together.
     pub(super) fn on_assigned(&mut self, now_ns: i64, all: Vec<Assigned>) -> Result<(), CoreError> {
         let mut awaited = BTreeMap::new();
         for &Assigned { partition, committed, .. } in &all {
@@ -170,14 +174,15 @@ impl Core {
         self.take_over(now_ns)
     }
 
-    /// The state of a partition is lost, which had come so far: it is asked for again.
+    /// Asks again for the lost state of a partition that had come as far as `reached`.
     pub(super) fn restore_lost(&mut self, partition: i32, reached: Reached, sealed_offset: i64) {
         let number = self.membership.next_restore();
         self.membership.restoring.insert(partition, Restoring { number, reached, sealed_offset });
         self.commands.push_back(Command::Restore { number, partition, sealed_offset });
     }
 
-    /// The restore of this number has ended. Ignores one that nobody awaits any more, because its partition has gone since.
+    /// Takes the state of an ended restore. Ignores a restore that nobody awaits any more, because its partition has
+    /// gone since.
     pub(super) fn on_restored(
         &mut self,
         now_ns: i64,
@@ -219,7 +224,7 @@ impl Core {
                     self.membership.requests_uncommitted.insert(partition);
                 }
                 self.membership.await_market(partition, committed.unwrap_or(0), end);
-                // They are read at once, however many ticks are to be caught up with.
+                // Requests are read at once, however many ticks are to be caught up with.
                 if let Some(assignment) = self.membership.assignment(partition) {
                     self.commands.push_back(Command::OpenRequests {
                         partition,
@@ -256,7 +261,7 @@ impl Core {
         Ok(())
     }
 
-    /// Checks that no record was removed before it was processed, or that it may be given up.
+    /// Checks that no record was removed before it was processed, or that its loss is accepted.
     fn allow_losses<'a>(
         &self,
         all: impl Iterator<Item = (i32, Option<i64>, &'a Restored)>,
@@ -271,8 +276,9 @@ impl Core {
         if removed.is_empty() { Ok(()) } else { Err(CoreError::TicksRemoved { topic, removed }) }
     }
 
-    /// Where a partition begins whose state was read. Where the log has removed records that the state lacks, it begins with the first that
-    /// is left, and with no state, unless the state has all that was processed.
+    /// The place at which a partition with a read state begins. If the log has removed records that the state lacks,
+    /// that is the first record left. The partition then begins without state, unless the state has everything that was
+    /// processed.
     fn beginning(&mut self, assigned: Assigned, restored: &mut Restored) -> Beginning {
         let Assigned { partition, committed, lost_from, .. } = assigned;
         let (first, snapshot_offset) = (restored.first, restored.offset);
@@ -346,7 +352,7 @@ impl Core {
             }),
         )?;
         if has_gap {
-            // The log may have lost the records of this state when it is asked for again.
+            // The log may have lost the records of this state by the time it is asked for again.
             self.begin_snapshot(now_ns, partition, 0)?;
         }
         self.commands.push_back(Command::Seek { partition, offset, generation });
@@ -354,8 +360,8 @@ impl Core {
         self.drain_if_read(now_ns)
     }
 
-    /// Partitions are about to be handed over, and their source stands still until [`Command::ReleaseSource`]. What they caused is
-    /// committed first, if that does not take too long, with a last snapshot, which spares the next owner work.
+    /// Prepares the handover of partitions, whose source stands still until [`Command::ReleaseSource`]. Their outputs
+    /// are committed first, if that does not take too long. A last snapshot spares the next owner work.
     pub(super) fn on_revoking(&mut self, now_ns: i64, partitions: Vec<i32>) -> Result<(), CoreError> {
         for &partition in &partitions {
             self.close_requests(now_ns, partition)?;
@@ -365,17 +371,17 @@ impl Core {
         Ok(())
     }
 
-    /// Partitions are others' already.
+    /// Gives up partitions that already belong to others.
     pub(super) fn on_lost(&mut self, now_ns: i64, partitions: &[i32]) -> Result<(), CoreError> {
         self.give_up(now_ns, partitions, "lost")
     }
 
-    /// When revoked partitions are let go at the latest.
+    /// Latest time at which revoked partitions are let go; `None` if there are none.
     pub(super) fn release_at_ns(&self) -> Option<i64> {
         self.membership.revoking.as_ref().map(|revoking| revoking.until_ns)
     }
 
-    /// Lets go of revoked partitions once what they caused is committed, or when that takes too long.
+    /// Lets go of revoked partitions once their outputs are committed, or when that takes too long.
     pub(super) fn release_if_settled(&mut self, now_ns: i64) -> Result<(), CoreError> {
         let Some(revoking) = &self.membership.revoking else { return Ok(()) };
         let is_settled = |&partition: &i32| self.is_settled(partition);
@@ -387,7 +393,7 @@ impl Core {
         self.give_up(now_ns, &partitions, if settled { "committed" } else { "not committed in time" })
     }
 
-    /// Partitions are no longer this process's. What they caused and is not committed, their next owner does again.
+    /// Gives up partitions that are no longer this process's. Their next owner computes uncommitted outputs again.
     fn give_up(&mut self, now_ns: i64, partitions: &[i32], how: &str) -> Result<(), CoreError> {
         for &partition in partitions {
             self.let_go(now_ns, partition)?;
@@ -395,7 +401,7 @@ impl Core {
             self.commands.push_back(Command::Lifecycle(LifecycleEvent::PartitionRevoked, detail));
         }
         self.commands.push_back(Command::ReleaseSource);
-        // What came with them may have waited for their states, and the end for their last records.
+        // Partitions that came with them may have waited for their states, and the stop for their last records.
         self.take_over(now_ns)?;
         Ok(self.drain_if_read(now_ns)?)
     }
@@ -420,7 +426,7 @@ impl Core {
         if let Some(stop) = &mut self.stopping.at {
             stop.remove(partition);
         }
-        // The scheduler has not heard of one that was never taken over.
+        // The scheduler has not heard of a partition that was never taken over.
         if !was_owned {
             return Ok(());
         }
@@ -428,7 +434,7 @@ impl Core {
         self.step(now_ns, Input::PartitionRevoked(PartitionRevoked { partition }))
     }
 
-    /// Whether everything read of a partition is processed and handed to a commit.
+    /// True if everything read of a partition is processed and handed to a commit.
     fn is_settled(&self, partition: i32) -> bool {
         let settled = |owned: &Partition| {
             owned.is_drained() && owned.sealed_offset >= owned.next_offset && !owned.has_unsealed()
@@ -438,7 +444,7 @@ impl Core {
             && self.risk.partitions.get(&partition).is_none_or(|requests| !requests.has_results())
     }
 
-    /// Whether risk requests of some partition have results that no commit has.
+    /// True if risk requests of some partition have results that no commit has.
     pub(super) fn has_risk_results(&self) -> bool {
         self.risk.partitions.values().any(RequestPartition::has_results)
     }

@@ -1,4 +1,4 @@
-//! Pages of symbols that left memory: when they are read, taken back, and let go.
+//! Pages of evicted symbols: when they are read, taken back, and let go.
 
 use super::Core;
 use crate::command::Command;
@@ -6,9 +6,9 @@ use crate::error::CoreError;
 use crate::partition::{Need, PageId, ReadPage};
 
 impl Core {
-    /// Asks for the pages that a partition's next record waits for, or goes on with the record where they are here.
+    /// Asks for the pages that a partition's next record waits for, or goes on with the record if they are here.
     pub(super) fn see_to_pages(&mut self, partition: i32) -> Result<(), CoreError> {
-        // One that is handed over is read no more.
+        // A partition that is handed over is read no more.
         if self.membership.is_handed_over(partition) {
             return Ok(());
         }
@@ -39,7 +39,8 @@ impl Core {
         Ok(())
     }
 
-    /// The reading of this number has ended: each page with its bytes, where it is in the log. Ignores one that nobody awaits any more.
+    /// Takes pages that were read; a page that is missing from the log has no bytes. Ignores a reading that nobody
+    /// awaits any more.
     pub(super) fn on_pages_read(&mut self, number: u64, pages: Vec<ReadPage>) -> Result<(), CoreError> {
         let awaiting = self.partitions.iter_mut().find(|(_, owned)| owned.awaits_pages(number));
         let Some((&partition, owned)) = awaiting else { return Ok(()) };
@@ -55,7 +56,7 @@ impl Core {
         self.see_to_pages(partition)
     }
 
-    /// Lets go of pages that were found in the log. Pages that were sought and not found stay here.
+    /// Lets go of pages that were found in the log. Pages that were not found stay here.
     pub(super) fn on_pages_found(&mut self, partition: i32, sought: &[PageId], found: &[PageId]) {
         let Some(owned) = self.partitions.get_mut(&partition) else { return };
         owned.let_pages_go(sought, found);
@@ -65,7 +66,7 @@ impl Core {
         }
     }
 
-    /// A commit is in the log: pages of its snapshots are looked for there.
+    /// Looks for pages of snapshots in the log, after a commit.
     pub(super) fn find_pages(&mut self) {
         for (&partition, owned) in &mut self.partitions {
             let pages = owned.begin_to_seek_pages();

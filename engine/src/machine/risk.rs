@@ -1,4 +1,4 @@
-//! The core's side of risk: requests in, results out, and what lanes do in between.
+//! The core's side of risk: requests in, results out, and the work of lanes in between.
 
 use warptape_events::LifecycleEvent;
 use warptape_events::journal::{
@@ -21,8 +21,8 @@ use crate::risk::{
 };
 
 impl Core {
-    /// The requests of a partition are to be read, from the committed offset on; those before `found_before` lay there when it
-    /// came. One that is not this process's any more, or is again under another assignment, is ignored.
+    /// Opens the requests of a partition, which are read from the committed offset on; those before `found_before` lay
+    /// there when it came. Ignores a partition that is no longer this process's, or is so under another assignment.
     pub(super) fn on_requests_opened(
         &mut self,
         partition: i32,
@@ -45,7 +45,7 @@ impl Core {
         self.commands.push_back(Command::ReadRequests { partition, offset, generation });
     }
 
-    /// Requests of a partition were read up to an offset, after which the log may have no more records.
+    /// Notes that requests of a partition were read up to an offset, after which the log may have no more records.
     pub(super) fn on_requests_position(&mut self, partition: i32, generation: u64, position: i64) {
         if let Some(requests) = self.risk.partitions.get_mut(&partition)
             && requests.generation == generation
@@ -55,7 +55,7 @@ impl Core {
         }
     }
 
-    /// Says which requests had no answer when their partition came, once all of them are read.
+    /// Tells of the requests that had no answer when their partition came, once all of them are read.
     fn tell_found(&mut self, partition: i32) {
         let requests = self.risk.partitions.get_mut(&partition);
         if let Some(detail) = requests.and_then(RequestPartition::take_found) {
@@ -64,7 +64,7 @@ impl Core {
         }
     }
 
-    /// Requests of a partition were read.
+    /// Takes requests of a partition that were read.
     pub(super) fn on_requests(
         &mut self,
         now_ns: i64,
@@ -74,7 +74,7 @@ impl Core {
     ) -> Result<(), RecordError> {
         let end = self.requests_stop_offset(partition);
         if requests.last().is_some_and(|request| request.offset >= end) {
-            // What lies before the end was given, if there was anything.
+            // Requests before the end were given, if there were any.
             self.on_requests_position(partition, generation, end);
         }
         for ReadRequest { offset, bytes, waits, request } in requests {
@@ -106,8 +106,9 @@ impl Core {
         Ok(())
     }
 
-    /// Ends a request of the same partition, wherever it is, because another one says that nobody needs the answer. The result of the
-    /// cancelled one is put before that of the other: a transaction with the second alone would let the first begin again.
+    /// Ends a request of the same partition, at whatever stage it is, because another one cancels it. The result of the
+    /// cancelled one is put before that of the other: a transaction with the second alone would let the first begin
+    /// again.
     fn cancel(&mut self, now_ns: i64, by: Asked, request_id: &str) -> Result<(), RecordError> {
         let error = refusals::cancelled(&by.request_id, &by.tenant, by.offset);
         if let Some(asked) = self.risk.arrivals.cancel(by.partition, request_id) {
@@ -131,8 +132,8 @@ impl Core {
         self.risk.refuse(now_ns, by, NO_SEQUENCE, error, &self.config);
     }
 
-    /// Gives requests that are no tasks yet to the scheduler once their deadlines have passed: it refuses them, and what they ask
-    /// for need not be known.
+    /// Gives requests that are no tasks yet to the scheduler once their deadlines have passed. It refuses them, so
+    /// their needs are not worked out.
     pub(super) fn give_up_overdue(&mut self, now_ns: i64) -> Result<(), RecordError> {
         while let Some(asked) = self.risk.arrivals.take_overdue(now_ns) {
             let task = self.risk.take_number();
@@ -144,9 +145,10 @@ impl Core {
         Ok(())
     }
 
-    /// Takes the market for the requests whose turn has come, and has them made tasks. Who asks the market waits while that of a partition
-    /// whose requests are read is older than it has been: its ticks are read again from a snapshot on, whatever is asked about. While ticks
-    /// are caught up with, the market is that of the offset reached, unless the request says that it waits.
+    /// Takes the market for the requests whose turn has come, and has tasks made of them. A request that asks the
+    /// market waits while the market of any partition with open requests is older than it has been. Such a partition
+    /// reads its ticks again. While ticks are caught up with, the market is that of the offset reached, unless the
+    /// request says that it waits.
     pub(crate) fn prepare_requests(&mut self) {
         if !self.has_room_for_answers() || !self.risk.arrivals.is_waiting() {
             return;
@@ -178,18 +180,18 @@ impl Core {
             let markets = with_market.clone().map(|owned| owned.as_of());
             let market = MarketSnapshot::of(&request, &market_of, markets);
             if market.lacks_a_symbol() && !is_caught_up {
-                // Its first tick may be among those that are not read yet.
+                // The symbol's first tick may be among those that are not read yet.
                 self.risk.arrivals.wait_for_symbols(number, request, symbols);
                 continue;
             }
-            // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
+            // Devices revalue everything, and the cost of that must not be taken for the cost of following changes.
             let kept = follows.then(|| self.risk.kept.clone());
             let preparation = Preparation { partition, offset, haste, number, request, market, kept };
             self.commands.push_back(Command::Prepare(preparation));
         }
     }
 
-    /// A request is prepared. Those of one process come in the order in which they were to be prepared.
+    /// Takes a prepared request. Prepared requests of one process come in the order of their commands.
     pub(super) fn on_prepared(&mut self, now_ns: i64, prepared: Prepared) -> Result<(), RecordError> {
         let asked = self.risk.arrivals.take_prepared(prepared.number);
         let (Some(mut asked), Some(task)) = (asked, prepared.task) else { return Ok(()) };
@@ -246,7 +248,7 @@ impl Core {
         self.step(now_ns, input)
     }
 
-    /// A lane has done a slice.
+    /// Takes a finished slice of a lane.
     pub(super) fn on_slice_done(
         &mut self,
         now_ns: i64,
@@ -259,7 +261,7 @@ impl Core {
         self.step(now_ns, Input::SliceDone(SliceDone { lane, slice, service_ns }))
     }
 
-    /// Withdraws the tasks of a partition, or all: they are asked again by who owns it next.
+    /// Withdraws the tasks of a partition, or all tasks if `None`: their next owner asks for them again.
     pub(super) fn withdraw_tasks(&mut self, now_ns: i64, partition: Option<i32>) -> Result<(), RecordError> {
         for task in self.risk.withdraw(partition) {
             // The steps before may have ended it.
@@ -270,7 +272,7 @@ impl Core {
         Ok(())
     }
 
-    /// No more requests of a partition are read, and what is not answered yet is left to who owns it next.
+    /// Stops reading requests of a partition; unanswered ones are left to its next owner.
     pub(super) fn close_requests(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
         self.commands.push_back(Command::ForgetRequests { partition });
         self.withdraw_tasks(now_ns, Some(partition))
@@ -299,7 +301,7 @@ impl Core {
         self.answer(now_ns, shed.task, RiskOutcome::Error(refusals::shed(shed)));
     }
 
-    /// All units of a round are done.
+    /// Concludes a round whose units are all done, here or beside the engine.
     pub(super) fn finish_round(&mut self, now_ns: i64, finish: &Finish) {
         let (number, config) = (finish.task, self.config.clone());
         let open = self.risk.conclude(number);
@@ -318,12 +320,12 @@ impl Core {
         Ok(())
     }
 
-    /// Prices of kinds of tasks have been found.
+    /// Gives the found prices of kinds of tasks to the scheduler.
     pub(super) fn on_priced(&mut self, now_ns: i64, priced: Priced) -> Result<(), RecordError> {
         self.step(now_ns, Input::Priced(priced))
     }
 
-    /// A round is concluded: either that is the answer, or another round follows.
+    /// Takes a concluded round: its outcome is the answer, or another round follows.
     pub(super) fn on_concluded(&mut self, now_ns: i64, concluded: Concluded) -> Result<(), RecordError> {
         let Concluded { number, outcome } = concluded;
         let Some(Awaited { cancelled_by }) = self.risk.take_concluded(number) else { return Ok(()) };
@@ -353,7 +355,7 @@ impl Core {
         self.risk.answer(now_ns, task, outcome, &self.config);
     }
 
-    /// Whether every request before the stop has its answer, or is left to the next life.
+    /// True if every request before the stop has its answer, or is left to the next life.
     pub(super) fn are_requests_drained(&self) -> bool {
         let is_answered = |(partition, &end): (&i32, &i64)| {
             let requests = self.risk.partitions.get(partition);
@@ -363,7 +365,7 @@ impl Core {
         self.stopping.at.as_ref().is_none_or(|stop| stop.requests.iter().all(is_answered))
     }
 
-    /// Where reading of a partition's requests ends: never, unless a stop was asked for.
+    /// The offset at which reading of a partition's requests ends: the greatest `i64` unless a stop was asked for.
     fn requests_stop_offset(&self, partition: i32) -> i64 {
         self.stopping.at.as_ref().map_or(i64::MAX, |stop| stop.requests.get(&partition).copied().unwrap_or(0))
     }

@@ -1,4 +1,4 @@
-//! What an engine is at, for metrics and for people. Nothing is decided by it.
+//! Status of an engine, for metrics and for people. Nothing is decided by it.
 
 use warptape_events::journal::{BreakerState, LaneId};
 use warptape_scheduler::LaneLoad;
@@ -9,14 +9,14 @@ use crate::partition::Partition;
 use crate::split_symbols::SplitSymbols;
 use crate::tally::Tally;
 
-/// What an engine is at.
+/// Status of an engine.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
     /// Partitions that are this process's.
     pub partitions: Vec<PartitionStatus>,
     /// Lanes, by index.
     pub lanes: Vec<LaneStatus>,
-    /// What the journal of this life amounts to.
+    /// Totals over the journal of this life.
     pub tally: Tally,
     /// Decisions made.
     pub decisions: u64,
@@ -34,21 +34,22 @@ pub struct Status {
     pub tasks: usize,
     /// Risk tasks with units that no lane has begun.
     pub tasks_waiting: i32,
-    /// Quotas of risk tasks that are configured: name, tasks, and how many it may have; 0 is as many as fit.
+    /// Configured quotas of risk tasks: name, tasks, and greatest number of tasks, where 0 means as many as fit.
     pub quotas: Vec<(String, i64, i64)>,
-    /// How many lanes are wanted since the last window of autoscaling, and what that was judged on; `None` where that is not known.
+    /// Number of wanted lanes since the last window of autoscaling, with the figures behind it; `None` if it is not
+    /// known.
     pub wish: Option<Wish>,
-    /// Positions of portfolios that lanes on the processor revalued, where anything was kept of earlier requests.
+    /// Positions of portfolios that lanes on the processor revalued, in requests with kept values of earlier ones.
     pub positions_revalued: u64,
     /// True if something waits for the next commit.
     pub has_uncommitted: bool,
     /// True if risk results wait for it.
     pub has_risk_results: bool,
-    /// When the commit that is under way was sealed; `None` where none is.
+    /// Time at which the commit under way was sealed; `None` if none is under way.
     pub committing_since_ns: Option<i64>,
-    /// Since when every attempt to commit has been aborted; `None` where none has.
+    /// Time since which every attempt to commit has been aborted; `None` if none has.
     pub aborting_since_ns: Option<i64>,
-    /// Whether it ends.
+    /// True if the engine is ending.
     pub is_stopping: bool,
 }
 
@@ -57,14 +58,14 @@ pub struct Status {
 pub struct PartitionStatus {
     /// The partition.
     pub partition: i32,
-    /// Whether its state is there; otherwise it is being restored.
+    /// True if its state is there; false while it is being restored.
     pub is_restored: bool,
-    /// Whether the scheduler has it paused at the source.
+    /// True if the scheduler has paused it at the source.
     pub is_paused: bool,
     /// The next record to accept.
     pub next_offset: i64,
-    /// The offset up to which the source was read. It is greater than `next_offset` where offsets without a record follow, such as the marker
-    /// with which Kafka ends a transaction.
+    /// The offset up to which the source was read. It exceeds `next_offset` if offsets without a record follow, such as
+    /// Kafka's end marker of a transaction.
     pub read_to: i64,
     /// Outputs of records before this offset are committed, or in the commit under way.
     pub sealed_offset: i64,
@@ -81,7 +82,7 @@ pub struct PartitionStatus {
 /// A lane.
 #[derive(Clone, Copy, Debug)]
 pub struct LaneStatus {
-    /// What it has to do.
+    /// Work of the lane.
     pub load: LaneLoad,
     /// Its breaker.
     pub breaker: BreakerState,
@@ -95,7 +96,7 @@ impl LaneStatus {
 }
 
 impl Core {
-    /// What the engine is at now.
+    /// The engine's status now.
     pub fn status(&self) -> Status {
         let scheduler = self.recorder.scheduler();
         let lanes = scheduler.lane_loads().zip(scheduler.breakers());

@@ -1,4 +1,4 @@
-//! The groups of a partition: what waits for lanes, what is in flight, and what the state of a group on a device can be made from again.
+//! The groups of a partition: rows that wait for lanes, rows in flight, and kept states of groups on devices.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use warptape_stages::{GroupInput, GroupQueue, GroupStage};
 
 use crate::lanes::{GroupId, GroupState, Kept};
 
-/// What a batch takes besides its rows, about.
+/// Approximate bytes of a kept batch besides its rows.
 const KEPT_BATCH_BYTES: usize = 512;
 
 /// All groups of a partition, by number.
@@ -26,20 +26,21 @@ struct Group {
     epoch: i64,
     lane: Option<LaneId>,
     in_flight: VecDeque<InFlight>,
-    /// What the group's state on a device can be made from again; nothing where that would be too much.
+    /// The earlier state and inputs from which the group's state on a device can be made again. `None` if they would be
+    /// too large, or the lane is on the processor.
     kept: Option<Kept>,
 }
 
 /// Rows of a group in a batch in flight.
 struct InFlight {
-    /// Source offset of the first one.
+    /// Source offset of the first row.
     first: i64,
-    /// The rows, if they are on a device, which may lose them.
+    /// The rows; `None` unless they are on a device, which may lose them.
     input: Option<GroupInput>,
 }
 
 impl Groups {
-    /// Groups with these states, which no lane has.
+    /// Groups with these states; no lane has them yet.
     pub(super) fn new(stages: Vec<GroupStage>) -> Self {
         let groups = stages.into_iter().map(|stage| Group {
             state: Some(GroupState::Stage(Box::new(stage))),
@@ -62,13 +63,13 @@ impl Groups {
         lengths.extend(self.queues.iter().map(|queue| queue.rows.len()));
     }
 
-    /// What was added to the queues since `lengths` were read.
+    /// Rows that were added to the queues since `lengths` were read.
     pub(super) fn arrivals(&self, lengths: &[usize]) -> Vec<GroupArrival> {
         let grown = self.queues.iter().zip(lengths).enumerate();
         grown.filter_map(|(group, (queue, &before))| arrival(group, queue.rows.len() - before)).collect()
     }
 
-    /// The group goes to a lane under a new epoch; gives the state to be installed there.
+    /// Assigns the group to a lane under a new epoch. Returns the state to be installed there.
     pub(super) fn place(&mut self, place: &Place, on_device: bool) -> GroupState {
         let group = &mut self.groups[place.group as usize];
         group.epoch = place.epoch;
@@ -88,7 +89,7 @@ impl Groups {
         input
     }
 
-    /// The oldest batch of a group came back, with the states at the barriers among its rows; whether it is of the group's epoch.
+    /// Takes the states at the barriers in a group's oldest batch. Returns true if the batch is of the group's epoch.
     pub(super) fn complete(
         &mut self,
         id: GroupId,
@@ -107,7 +108,7 @@ impl Groups {
             group.keep(input, snapshots.last());
             self.kept_bytes += group.kept_bytes();
             if self.kept_bytes > kept_bytes_max {
-                // Without one of them, the others of the lane are of no use.
+                // The lane's other kept groups are of no use without one of them.
                 for group in self.groups.iter_mut().filter(|group| group.lane == lane) {
                     self.kept_bytes -= group.kept_bytes();
                     group.kept = None;
@@ -117,7 +118,8 @@ impl Groups {
         true
     }
 
-    /// A lane gives a group back, with everything done that it had of it; whether it was its to give.
+    /// Takes a group back from a lane, which has run all its batches. Returns true if the group was the lane's in this
+    /// epoch.
     pub(super) fn release(&mut self, group: i32, lane: LaneId, epoch: i64, stage: Box<GroupStage>) -> bool {
         let group = &mut self.groups[group as usize];
         if group.lane != Some(lane) || group.epoch != epoch {
@@ -131,12 +133,13 @@ impl Groups {
         true
     }
 
-    /// Whether the state of all groups of a lane can be made again.
+    /// True if the state of all groups of a lane can be made again.
     pub(super) fn are_kept(&self, lane: LaneId) -> bool {
         self.groups.iter().all(|group| group.lane != Some(lane) || group.kept.is_some())
     }
 
-    /// Takes the groups of a lost lane back, all of which were kept; what was in flight waits again, and is given.
+    /// Takes back the groups of a lost lane, all of which were kept. Rows that were in flight wait again, and are
+    /// returned.
     pub(super) fn take_back(&mut self, lane: LaneId) -> Vec<GroupArrival> {
         let mut again = Vec::new();
         for (number, group) in self.groups.iter_mut().enumerate() {
@@ -155,7 +158,7 @@ impl Groups {
         again
     }
 
-    /// Source offset of the first row that waits or is in flight.
+    /// Source offset of the first row that waits or is in flight; `None` if there is no row.
     pub(super) fn first_incomplete(&self) -> Option<i64> {
         let first = |(group, queue): (&Group, &GroupQueue)| {
             let in_flight = group.in_flight.front().map(|in_flight| in_flight.first);
@@ -170,7 +173,7 @@ impl Groups {
     }
 }
 
-/// Rows of a group, if there are any.
+/// The arrival of rows of a group; `None` if there are none.
 fn arrival(group: usize, rows: usize) -> Option<GroupArrival> {
     let bytes = (rows * Rows::BYTES_PER_ROW) as i64;
     (rows > 0).then_some(GroupArrival { group: group as i32, rows: rows as i64, bytes })

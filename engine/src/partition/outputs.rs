@@ -1,4 +1,4 @@
-//! What the records of a partition caused and waits for a commit: signals, late ticks and dead letters, digests of the records.
+//! Outputs of a partition that wait for a commit: signals, late ticks and dead letters, and digests of the records.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,12 +15,12 @@ pub(super) struct Outputs {
     asides_bytes: usize,
     /// Offsets and digests of the records that wait to be sealed.
     digests: VecDeque<(i64, u64)>,
-    /// When records were read: first offset of each fetch.
+    /// First offset and reading time of each fetch.
     reads: VecDeque<(i64, i64)>,
 }
 
 impl Outputs {
-    /// A fetch whose first record is at an offset was read at this time.
+    /// Notes the reading time of a fetch, by the offset of its first record.
     pub(super) fn push_read(&mut self, offset: i64, read_at_ns: i64) {
         self.reads.push_back((offset, read_at_ns));
     }
@@ -39,7 +39,8 @@ impl Outputs {
         self.signals.bytes() + self.asides_bytes
     }
 
-    /// Where to cut what `complete` records caused, so that it has about `bytes_max`: a record is sealed whole, and at least one.
+    /// The offset at which to cut outputs of `complete` records, so that they have about `bytes_max`. A record is
+    /// sealed whole, and at least one is.
     pub(super) fn seal_before(&self, complete: i64, bytes_max: usize) -> i64 {
         if self.bytes() <= bytes_max {
             return complete;
@@ -59,11 +60,11 @@ impl Outputs {
         complete
     }
 
-    /// Takes what records before an offset caused, without the signals of records that were committed up to `committed`, and counts it
-    /// in the receipt.
+    /// Seals outputs of records before an offset and counts them in the receipt. Drops signals of records before
+    /// `committed`.
     pub(super) fn seal(&mut self, before: i64, committed: i64, sealed: &mut Sealed, receipt: &mut Receipt) {
         sealed.signals = self.signals.take_before(before);
-        // Replayed from a snapshot, and committed in an earlier life.
+        // These were replayed from a snapshot, and committed in an earlier life.
         sealed.signals.skip_before(committed);
         for key in sealed.signals.keys() {
             while self.reads.get(1).is_some_and(|&(first, _)| first <= key.offset) {

@@ -1,4 +1,4 @@
-//! Pages of symbols that left memory: which of them are here still, and which a record waits for.
+//! Pages of evicted symbols: those that are still here, and those that a record waits for.
 //!
 //! ```text
 //!   barrier ──► lane writes the page ──► held here ──► snapshot is committed ──► page is found in the log ──► let go
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use warptape_stages::{Evicted, PageState};
 
-/// A page in the log: its number, and the offset of the snapshot that it is part of.
+/// A page in the log: its number, and the offset of the snapshot to which it belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PageId {
     /// Its number in the partition.
@@ -18,16 +18,16 @@ pub struct PageId {
     pub offset: i64,
 }
 
-/// A page that was to be read, with its bytes if it is in the log.
+/// A page that was to be read, with its bytes; `None` if it is not in the log.
 pub type ReadPage = (PageId, Option<Vec<u8>>);
 
 /// The pages of one partition.
 #[derive(Default)]
 pub(super) struct Pages {
     held: BTreeMap<PageId, Held>,
-    /// Numbers of the pages that a record waits for; none where none does.
+    /// Numbers of the pages that a record waits for; empty if no record waits.
     wanted: Vec<i32>,
-    /// Number of the reading that was asked for, of pages that are wanted.
+    /// Number of the requested reading of wanted pages; `None` if none was requested.
     reading: Option<u64>,
 }
 
@@ -39,22 +39,22 @@ struct Held {
 
 /// The next need of a record that waits.
 pub(crate) enum Need {
-    /// Nothing, as none waits; or what is under way already.
+    /// Nothing: no record waits, or its need is under way.
     Nothing,
-    /// These pages from the log.
+    /// These pages, which are to be read from the log.
     Read(Vec<PageId>),
-    /// All its pages are here.
+    /// None: all its pages, which are these, are here.
     Here(Vec<PageId>),
 }
 
 impl Pages {
-    /// A lane has written a page.
+    /// Holds a page that a lane has written.
     pub(super) fn hold(&mut self, page: &PageState) {
         let id = PageId { page: page.page, offset: page.barrier };
         self.held.insert(id, Held { bytes: page.bytes.clone(), is_sought: false });
     }
 
-    /// A record waits for pages.
+    /// Notes that a record waits for pages.
     pub(super) fn want(&mut self, pages: Vec<i32>) {
         (self.wanted, self.reading) = (pages, None);
     }
@@ -64,7 +64,8 @@ impl Pages {
         !self.wanted.is_empty()
     }
 
-    /// The next need of the record that waits. `is_coming` tells of a snapshot's offset whether lanes are still to write its pages.
+    /// The next need of the record that waits. `is_coming` is true for a snapshot's offset if lanes are still to write
+    /// its pages.
     pub(super) fn need(&self, evicted: &Evicted, is_coming: impl Fn(i64) -> bool) -> Need {
         let id = |page: &i32| PageId { page: *page, offset: evicted.pages()[page].offset };
         let wanted: Vec<PageId> = self.wanted.iter().map(id).collect();
@@ -78,7 +79,7 @@ impl Pages {
         }
     }
 
-    /// A reading was asked for.
+    /// Notes a requested reading.
     pub(super) fn begin_reading(&mut self, number: u64) {
         self.reading = Some(number);
     }
@@ -88,20 +89,20 @@ impl Pages {
         self.reading == Some(number)
     }
 
-    /// The awaited reading has ended with these pages.
+    /// Takes the pages of the awaited reading, which has ended.
     pub(super) fn end_reading(&mut self, pages: Vec<(PageId, Vec<u8>)>) {
         self.reading = None;
         let held = pages.into_iter().map(|(id, bytes)| (id, Held { bytes, is_sought: true }));
         self.held.extend(held);
     }
 
-    /// Takes the bytes of a page that is here: the record that waited for it waits no longer.
+    /// Takes the bytes of a page that is here, and ends the wait of the record.
     pub(super) fn take(&mut self, id: PageId) -> Vec<u8> {
         self.wanted.clear();
         self.held.remove(&id).expect("the page is here").bytes
     }
 
-    /// Pages of snapshots up to an offset, which are committed, that were not looked for so far.
+    /// Pages of committed snapshots, up to an offset, that were not looked for so far.
     pub(super) fn begin_to_seek(&mut self, committed: i64) -> Vec<PageId> {
         let mut sought = Vec::new();
         for (id, held) in self.held.iter_mut().filter(|(id, _)| id.offset <= committed) {
@@ -112,8 +113,8 @@ impl Pages {
         sought
     }
 
-    /// Lets go of pages that were found in the log, unless a record waits for them. Pages that were not found are sought again after the
-    /// next commit: a log may show them a little later.
+    /// Lets go of pages that were found in the log, unless a record waits for them. Pages that were not found are
+    /// looked for again after the next commit, because a log may show them a little later.
     pub(super) fn let_go(&mut self, sought: &[PageId], found: &[PageId]) {
         self.held.retain(|id, _| !found.contains(id) || self.wanted.contains(&id.page));
         for id in sought.iter().filter(|id| !found.contains(id)) {

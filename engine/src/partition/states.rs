@@ -1,4 +1,4 @@
-//! Snapshots of a partition on their way into the log: one under way at most, and those that wait for their commits.
+//! Snapshots of a partition on their way into the log: at most one under way, and those that wait for their commits.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,13 @@ use crate::snapshots::{PendingSnapshot, ReadySnapshot, SnapshotPlace};
 /// The snapshots of one partition.
 pub(super) struct States {
     under_way: Option<PendingSnapshot>,
-    /// Snapshots that wait for their offset to be complete, and what is left of one that goes out in several transactions.
+    /// Snapshots that wait for their offset to be complete, and the rest of one that goes out in several transactions.
     ready: VecDeque<ReadySnapshot>,
-    /// Offset of the last one that was begun.
+    /// Offset of the snapshot that was begun last.
     offset: i64,
-    /// Under which keys the last one stands that is complete, or will be.
+    /// Place of the last snapshot that is complete, or will be.
     place: SnapshotPlace,
-    /// The last one of which all has gone out, to be committed.
+    /// The last snapshot that was handed to commits in full.
     gone_out: Option<Placed>,
 }
 
@@ -28,31 +28,32 @@ pub(crate) struct Placed {
 }
 
 impl States {
-    /// None beside the one that the state comes from. The partition may have sent out a later one before its state was lost, which was not
-    /// in the log yet when the state was read: nothing may take its place that is older.
+    /// Begins with the snapshot from which the state comes. Before its state was lost, the partition may have handed
+    /// out a later one that was not in the log when the state was read. No older snapshot may take its place.
     pub(super) fn new(from: Placed, gone_out: Option<Placed>) -> Self {
         let gone_out = gone_out.filter(|later| later.offset > from.offset);
         let Placed { offset, place } = gone_out.unwrap_or(from);
         Self { under_way: None, ready: VecDeque::new(), offset, place, gone_out }
     }
 
-    /// The last snapshot of which all has gone out.
+    /// The last snapshot that was handed to commits in full; `None` if there is none.
     pub(super) fn gone_out(&self) -> Option<Placed> {
         self.gone_out
     }
 
-    /// Whether one is under way.
+    /// True if a snapshot is under way.
     pub(super) fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
 
-    /// Whether a snapshot is due at an offset: `records_min` behind the last one, unless one is under way, or waits to be committed.
+    /// True if a snapshot is due at an offset: `records_min` behind the last one, and none under way or waiting for a
+    /// commit.
     pub(super) fn is_due(&self, offset: i64, records_min: i64) -> bool {
         let is_any = self.under_way.is_some() || !self.ready.is_empty();
         !is_any && offset - self.offset >= records_min
     }
 
-    /// Begins one, for which each of the groups is asked for its state.
+    /// Begins a snapshot, for which each of the groups is asked for its state.
     pub(super) fn begin(&mut self, offset: i64, intake: Vec<u8>, groups: usize) {
         self.offset = offset;
         self.under_way = Some(PendingSnapshot::new(offset, intake, groups));
@@ -75,7 +76,7 @@ impl States {
         }
     }
 
-    /// Adds the state of a group at a barrier. With that of the last group a snapshot is ready.
+    /// Adds the state of a group at a barrier. The state of the last group makes a snapshot ready.
     pub(super) fn add(&mut self, partition: i32, barrier: i64, group: i32, bytes: Vec<u8>) {
         if let Some(pending) = &mut self.under_way
             && pending.add(barrier, group, bytes)
@@ -85,13 +86,13 @@ impl States {
         }
     }
 
-    /// Whether some of a snapshot may go out with what is complete before an offset.
+    /// True if records of a snapshot may go out with the outputs that are complete before an offset.
     pub(super) fn has_unsealed(&self, before: i64) -> bool {
         self.ready.front().is_some_and(|ready| ready.offset <= before)
     }
 
-    /// Takes snapshots, up to about `bytes_max`. One that is larger goes out in several transactions, at least a record in each. Until
-    /// all of it is there, the snapshot before stands beside it, under other keys.
+    /// Seals snapshots, up to about `bytes_max`. A larger one goes out in several transactions, with at least one
+    /// record in each. Until it is complete, the snapshot before stands beside it, under other keys.
     pub(super) fn seal(&mut self, before: i64, bytes_max: usize, sealed: &mut Sealed) {
         let mut bytes_sealed = 0;
         while let Some(ready) = self.ready.front_mut().filter(|ready| ready.offset <= before) {
@@ -141,7 +142,7 @@ mod tests {
         states.add(0, 20, 0, vec![0; 100]);
         states.seal(20, 1, &mut Sealed::default());
         assert_eq!(states.place, SnapshotPlace::First, "beside the one that is complete");
-        // One in the log that is later than what had gone out counts.
+        // A later snapshot in the log counts more than the one that was handed out.
         assert!(States::new(Placed { offset: 30, ..BEGINNING }, gone_out).is_due(35, 5));
     }
 
@@ -156,7 +157,7 @@ mod tests {
         states.add(0, 10, 1, vec![0; 100]);
         assert!(!states.is_under_way());
         assert!(!states.is_due(20, 10), "one waits, and each more would take memory");
-        // A record of it in each commit.
+        // Each commit takes one record of it.
         let mut commits = 0;
         while states.has_unsealed(20) {
             states.seal(20, 1, &mut Sealed::default());

@@ -1,6 +1,7 @@
-//! Risk requests that were read and are no tasks yet: those whose turn has not come, and those that are being prepared.
+//! Risk requests that were read and are no tasks yet: those whose turn has not come, and those in preparation.
 //!
-//! The scheduler does not know of them. So their deadlines are looked at here, and the one that passes is given to it as it is.
+//! The scheduler does not know of them. So their deadlines are watched here, and an overdue request is given to it as
+//! it is.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -9,46 +10,47 @@ use warptape_events::journal::{AsOf, Input, TaskArrived, TaskId};
 use warptape_events::risk::{RiskRequest, TaskClass};
 use warptape_stages::risk::{is_deadline, refusals, symbols_of, takes_matrix};
 
-/// Requests whose turn has not come before no more are read: of further ones nobody knows when they expire, or how urgent they are. More
-/// than the scheduler knows at a time where nothing else is configured.
+/// Number of waiting requests from which no more are read, because the deadlines and urgency of unread ones are
+/// unknown. It exceeds the number that the scheduler knows at a time by default.
 const WAITING_MAX: usize = 16_384;
-/// Bytes of their records, about. Decoded they are larger.
+/// Approximate bytes of their records, from which no more are read; decoded they are larger.
 const WAITING_BYTES_MAX: usize = 16 << 20;
-/// Requests that are prepared at a time by each thread, by haste: one, and those that are next. Each has the market of when its turn came, and
-/// a more urgent one of the same thread waits for all.
+/// Requests in preparation at a time by each thread, by haste: one, and those that are next. Each has the market of its
+/// turn, and a more urgent one of the same thread waits for all.
 const PREPARED_MAX: [usize; 3] = [8, 16, 2];
-/// Bytes of their records, about.
+/// Approximate bytes of their records.
 const PREPARED_BYTES_MAX: usize = 4 << 20;
-/// Bytes of a record up to which its request is small: making a task of it takes less than a millisecond, unless it takes a covariance from
-/// the market.
+/// Largest record of a small request, in bytes. Making a task of it takes less than a millisecond, unless it takes a
+/// covariance from the market.
 const SMALL_BYTES_MAX: usize = 32 << 10;
 
 /// The event that a request waits for before the market is taken for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Needs {
-    /// Nothing: it asks about no symbol.
+    /// None: it asks about no symbol.
     Nothing,
     /// A market that is no older than it was.
     Market,
-    /// More symbols than so many, or the ticks that were there when their partitions came: one of its symbols was not known.
+    /// More symbols than this number, or the ticks that lay there when their partitions came: one of its symbols was
+    /// unknown.
     Symbols(usize),
-    /// The ticks that were there when their partitions came.
+    /// The ticks that lay there when their partitions came.
     CaughtUp,
 }
 
-/// True if making a task of a request yields the processor to ticks. What yields may be put off by the system for as long as others want
-/// the core, so it has a thread of its own, and stands before nothing else.
+/// The work to which the preparation of a request yields the processor. The system may put off a yielding thread for as
+/// long as others want the core. So yielding work has a thread of its own, and no other work waits behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Haste {
-    /// To nobody: it is critical.
+    /// It yields to nothing, because it is critical.
     AtOnce,
-    /// To nobody: it is soon done.
+    /// It yields to nothing, because it is short.
     Soon,
-    /// To all others.
+    /// It yields to all other work.
     Yields,
 }
 
-/// What stays of a request when its problem is a task's, which may be large.
+/// The parts of a request that stay when its problem, which may be large, has become a task.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) partition: i32,
@@ -59,22 +61,22 @@ pub(crate) struct Asked {
     pub(crate) deadline_ns: Option<i64>,
     pub(crate) seed: i64,
     pub(crate) gang: bool,
-    /// Of its record, and of what its work may come to once that is known.
+    /// Bytes of its record, and of its work once these are known.
     pub(crate) bytes: usize,
     pub(crate) received_ns: i64,
-    /// What it is estimated to take; 0 until that is known.
+    /// Estimated computing time, in nanoseconds; 0 until it is known.
     pub(crate) cost_ns: i64,
-    /// The request that it cancels.
+    /// Id of the request that it cancels; `None` if it cancels none.
     pub(crate) cancels: Option<String>,
-    /// Of a request that is refused without a decision: the markets in which its symbols were looked up.
+    /// The markets in which the symbols of a request were looked up, if it is refused without a decision.
     pub(crate) judged_on: Vec<AsOf>,
     pub(crate) needs: Needs,
     pub(crate) haste: Haste,
 }
 
 impl Asked {
-    /// Of the request at an offset, which says whether it waits until ticks are caught up with; of one that cannot be read next to nothing
-    /// is known.
+    /// The request at an offset, with its wish to wait until ticks are caught up with. Almost nothing is known of one
+    /// that cannot be read.
     pub(crate) fn new(
         partition: i32,
         offset: i64,
@@ -111,7 +113,7 @@ impl Asked {
         }
     }
 
-    /// What the scheduler is told of a request of which there is no task, its deadline having passed.
+    /// The input that gives the scheduler an overdue request without a task.
     pub(crate) fn overdue(&self, task: TaskId) -> Input {
         Input::TaskArrived(TaskArrived {
             task,
@@ -138,7 +140,7 @@ fn is_large(request: &RiskRequest, bytes: usize) -> bool {
     bytes > SMALL_BYTES_MAX || takes_matrix(&request.problem)
 }
 
-/// A request that is being prepared, or waits for that, whether somebody still wants it or not: what it takes is taken all the same.
+/// A request that is in preparation or waits for it. It takes its room even if nobody wants it any more.
 struct Preparing {
     asked: Option<Asked>,
     bytes: usize,
@@ -168,18 +170,18 @@ impl Queue {
     }
 }
 
-/// All of them, numbered as they were read. The most urgent ones go first.
+/// All requests that are no tasks yet, numbered as they were read. The most urgent ones go first.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     number_next: u64,
     waiting: BTreeMap<(TaskClass, u64), (Asked, Box<RiskRequest>)>,
     waiting_bytes: usize,
-    /// Those that wait, by what they wait for. None is empty.
+    /// Waiting requests, by their needs. No queue is empty.
     queues: BTreeMap<Queue, BTreeSet<(TaskClass, u64)>>,
     preparing: BTreeMap<u64, Preparing>,
-    /// Of both.
+    /// Deadlines of waiting requests and of those in preparation.
     deadlines: BTreeSet<(i64, TaskClass, u64)>,
-    /// Those that are being prepared and that nobody waits for any more, until that is told.
+    /// Requests in preparation that nobody waits for any more, until a command says so.
     abandoned: VecDeque<u64>,
 }
 
@@ -188,7 +190,7 @@ impl Arrivals {
     pub(crate) fn push(&mut self, asked: Asked, request: Box<RiskRequest>) {
         let number = self.number_next;
         self.number_next += 1;
-        // Another one is refused for that.
+        // A request with an invalid deadline is refused for it.
         let deadline_ns = asked.deadline_ns.filter(|&deadline_ns| is_deadline(deadline_ns));
         self.deadlines.extend(deadline_ns.map(|deadline_ns| (deadline_ns, asked.class, number)));
         self.add_waiting(number, asked, request);
@@ -213,7 +215,7 @@ impl Arrivals {
         Some((asked, request))
     }
 
-    /// Whether more may be read.
+    /// True if more requests may be read.
     pub(crate) fn has_room(&self) -> bool {
         self.waiting.len() < WAITING_MAX && self.waiting_bytes < WAITING_BYTES_MAX
     }
@@ -223,7 +225,7 @@ impl Arrivals {
         !self.waiting.is_empty()
     }
 
-    /// The request whose turn it is to be prepared: the first by class whose needs are met and for whose thread there is room.
+    /// The next request to be prepared: the first by class whose needs are met and whose thread has room.
     pub(crate) fn prepare(&mut self, is_met: impl Fn(&Queue) -> bool) -> Option<Turn> {
         let room = [Haste::AtOnce, Haste::Soon, Haste::Yields].map(|haste| self.has_room_to_prepare(haste));
         let is_next = |queue: &Queue| room[queue.haste as usize] && is_met(queue);
@@ -235,7 +237,7 @@ impl Arrivals {
         Some(Turn { number: key.1, partition, offset, haste, request })
     }
 
-    /// Has a request wait for more symbols than so many, whose turn came before all of its own did.
+    /// Has a request wait for more than `symbols` symbols, because one of its own was unknown at its turn.
     pub(crate) fn wait_for_symbols(&mut self, number: u64, request: Box<RiskRequest>, symbols: usize) {
         let preparing = self.preparing.remove(&number);
         let Some(Preparing { asked: Some(mut asked), .. }) = preparing else { return };
@@ -248,7 +250,7 @@ impl Arrivals {
         bytes().count() < PREPARED_MAX[haste as usize] && bytes().sum::<usize>() < PREPARED_BYTES_MAX
     }
 
-    /// A request is prepared; `None` if nobody waits for that any more.
+    /// Takes a prepared request; `None` if nobody waits for it any more.
     pub(crate) fn take_prepared(&mut self, number: u64) -> Option<Asked> {
         let preparing = self.preparing.remove(&number)?;
         let asked = preparing.asked?;
@@ -258,12 +260,12 @@ impl Arrivals {
         Some(asked)
     }
 
-    /// The next deadline.
+    /// The next deadline; `None` if there is none.
     pub(crate) fn deadline_ns(&self) -> Option<i64> {
         self.deadlines.first().map(|&(deadline_ns, ..)| deadline_ns)
     }
 
-    /// A request whose deadline has passed.
+    /// Takes a request whose deadline has passed; `None` if there is none.
     pub(crate) fn take_overdue(&mut self, now_ns: i64) -> Option<Asked> {
         let &(deadline_ns, class, number) = self.deadlines.first()?;
         if deadline_ns > now_ns {
@@ -276,7 +278,7 @@ impl Arrivals {
         }
     }
 
-    /// Takes a request of a partition by its id, which nobody waits for any more.
+    /// Takes a request of a partition by its id, because nobody waits for it any more.
     pub(crate) fn cancel(&mut self, partition: i32, request_id: &str) -> Option<Asked> {
         let is_it = |asked: &Asked| asked.partition == partition && asked.request_id == request_id;
         let waiting = self.waiting.iter().find(|(_, (asked, _))| is_it(asked)).map(|(&key, _)| key);
@@ -295,19 +297,19 @@ impl Arrivals {
         Some(asked)
     }
 
-    /// Nobody waits for a request any more that is being prepared.
+    /// Abandons the preparation of a request that nobody waits for any more.
     fn abandon(&mut self, number: u64) -> Option<Asked> {
         let asked = self.preparing.get_mut(&number)?.asked.take()?;
         self.abandoned.push_back(number);
         Some(asked)
     }
 
-    /// Takes the number of one that need not be prepared any more.
+    /// Takes the number of a request that need not be prepared any more.
     pub(crate) fn pop_abandoned(&mut self) -> Option<u64> {
         self.abandoned.pop_front()
     }
 
-    /// Forgets the requests of a partition, or all.
+    /// Forgets the requests of a partition, or all if `None`.
     pub(crate) fn withdraw(&mut self, partition: Option<i32>) {
         let stays = |asked: &Asked| partition.is_some_and(|partition| partition != asked.partition);
         self.waiting.retain(|_, (asked, _)| stays(asked));
@@ -374,7 +376,7 @@ mod tests {
         let is_met = |queue: &Queue| queue.needs != Needs::CaughtUp;
         let turn = arrivals.prepare(is_met).expect("one that does not wait");
         assert_eq!(turn.offset, 1_000);
-        // Its symbol is not known, so that it waits as well.
+        // Its symbol is unknown, so that it waits as well.
         arrivals.wait_for_symbols(turn.number, turn.request, 5);
         let is_met = |queue: &Queue| !matches!(queue.needs, Needs::CaughtUp | Needs::Symbols(5));
         assert_eq!(arrivals.prepare(is_met).expect("one that asks no market").offset, 1_001);

@@ -1,5 +1,5 @@
-//! Putting together what lanes gave of a round: either that is the answer, which is encoded, or more is to be done. Where that takes
-//! long, it is done beside the engine; where it does not, at once, since a task may have many rounds.
+//! Conclusion of a round from the results of lanes: either the answer, encoded, or another round. A long conclusion
+//! runs beside the engine; a short one runs at once, since a task may have many rounds.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ pub struct Conclusion {
     pub(crate) config: Arc<Config>,
 }
 
-/// What came of it.
+/// The result of a conclusion.
 pub struct Concluded {
     pub(crate) number: TaskId,
     pub(crate) outcome: ConcludedRound,
 }
 
-/// What comes after a round.
+/// The outcome of a round.
 pub(crate) enum ConcludedRound {
     /// The answer.
     Answer(EncodedResult),
@@ -48,17 +48,17 @@ impl Conclusion {
         (self.open.asked.partition, self.open.asked.offset)
     }
 
-    /// Whether ticks should not wait for it.
+    /// True if it takes so long that ticks should not wait for it.
     pub(crate) fn is_long(&self) -> bool {
         self.open.is_long_to_finish()
     }
 
-    /// Whether the task is critical.
+    /// True if the task is critical.
     pub fn is_critical(&self) -> bool {
         self.open.asked.class == TaskClass::Critical
     }
 
-    /// Puts it together; `now_ns` tells the time when that is done.
+    /// Concludes the round; `now_ns` gives the time after that.
     pub fn run(self, now_ns: impl Fn() -> i64) -> Concluded {
         let Self { number, mut open, config } = self;
         let outcome = match open.finish() {

@@ -1,5 +1,5 @@
-//! Making a task of a request: checking it, and making it whole with the market as it was when its turn came. Of large ones that takes
-//! long, so that it is done beside the engine.
+//! Making a task of a request: it is checked and completed with the market of its turn. Large requests take long, so
+//! this runs beside the engine.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ pub struct Preparation {
     pub partition: i32,
     /// Its offset.
     pub offset: i64,
-    /// True if it yields to ticks.
+    /// The work before which it yields the processor.
     pub haste: Haste,
     pub(crate) number: u64,
     pub(crate) request: Box<RiskRequest>,
     pub(crate) market: MarketSnapshot,
-    /// Where tasks are to follow earlier ones.
+    /// Profits kept of earlier requests; `None` if tasks do not follow earlier ones.
     pub(crate) kept: Option<Arc<KeptProfits>>,
 }
 
-/// What came of it.
+/// The result of a preparation.
 #[derive(Debug)]
 pub struct Prepared {
     pub(crate) number: u64,
-    /// Nothing where nobody wants it any more.
+    /// The task, or the error of the request; `None` if nobody wants it any more.
     pub(crate) task: Option<Result<Box<RiskTask>, RiskError>>,
     /// The markets in which its symbols were looked up.
     pub(crate) judged_on: Vec<AsOf>,
@@ -43,12 +43,12 @@ impl Prepared {
 }
 
 impl Preparation {
-    /// By which [`crate::Command::Abandon`] names it.
+    /// The number of the preparation, by which [`crate::Command::Abandon`] names it.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Leaves it, because nobody wants it any more.
+    /// Drops it, because nobody wants it any more.
     pub fn abandon(self) -> Prepared {
         Prepared { number: self.number, task: None, judged_on: Vec::new() }
     }

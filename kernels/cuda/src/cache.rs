@@ -1,18 +1,18 @@
-//! A folder of files for what takes long to make: compiled kernels, and scores of GPUs.
+//! A folder of files that take long to make: compiled kernels, and scores of GPUs.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Where files are kept: below `XDG_CACHE_HOME`, or else below the home folder; nowhere without either.
+/// The folder of the files: below `XDG_CACHE_HOME`, or else below the home folder; `None` without either.
 pub fn cache_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")))?;
     Some(caches.join("warptape").join("kernels"))
 }
 
-/// The name of a file: a hash of all that its content depends on.
+/// The name of a file: a hash of all inputs of its content.
 pub(crate) fn name_of(kind: &str, parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -22,15 +22,15 @@ pub(crate) fn name_of(kind: &str, parts: &[&str]) -> String {
     format!("{kind}-{}", hasher.finalize().to_hex())
 }
 
-/// A folder of files, each with a checksum at its beginning. A file that is not what was written is made anew, and one
-/// that cannot be written is made anew the next time.
+/// A folder of files, each with a checksum at its beginning. A file with another content is made anew, and one that
+/// cannot be written is made anew the next time.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
-    /// `None` keeps nothing.
+    /// The folder; `None` keeps nothing.
     folder: Option<PathBuf>,
 }
 
-/// Size of the checksum: one of BLAKE3's, of the name and the content.
+/// Size of the checksum, which is BLAKE3's, of the name and the content.
 const CHECKSUM_BYTES: usize = blake3::OUT_LEN;
 
 impl Cache {
@@ -38,7 +38,7 @@ impl Cache {
         Cache { folder }
     }
 
-    /// The content of a name, made if it is not there.
+    /// The content of a file, which is made if the file is missing.
     pub(crate) fn get<E>(&self, name: &str, make: impl FnOnce() -> Result<Vec<u8>, E>) -> Result<Vec<u8>, E> {
         let Some(folder) = &self.folder else { return make() };
         if let Some(content) = read(folder, name) {
@@ -65,7 +65,7 @@ fn read(folder: &Path, name: &str) -> Option<Vec<u8>> {
     (checksum(name, &content) == expected).then_some(content)
 }
 
-/// Writes beside the name and renames: other processes see all of it or nothing.
+/// Writes to another name and renames, so that other processes see the whole file or none.
 fn write(folder: &Path, name: &str, content: &[u8]) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     let thread = format!("{:?}", std::thread::current().id());

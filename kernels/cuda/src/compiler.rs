@@ -1,4 +1,4 @@
-//! Kernels to machine code: which architecture, which options, and what is compiled already.
+//! Compilation of kernels to machine code: architecture, options, and the code that is already compiled.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::cache::{Cache, name_of};
 use crate::raw::{Nvrtc, Output};
 
-/// What code is compiled for.
+/// The target of compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// Machine code for a compute capability, as 90 for 9.0.
+    /// Machine code for a compute capability, such as 90 for 9.0.
     Machine(u32),
-    /// Text that the driver compiles for any that is no older.
+    /// PTX text that the driver compiles for this compute capability or a newer one.
     Virtual(u32),
 }
 
 impl Target {
-    /// The best for a GPU, of what the compiler knows; `None` where the compiler has forgotten it.
+    /// The best known target for a GPU; `None` if the compiler no longer supports it.
     pub(crate) fn choose(capability: u32, known: &[u32]) -> Option<Target> {
         if known.contains(&capability) {
             return Some(Target::Machine(capability));
@@ -43,18 +43,18 @@ impl fmt::Display for Target {
     }
 }
 
-/// A text to be compiled.
+/// A program to be compiled.
 #[derive(Clone, Debug)]
 pub(crate) struct Program<'a> {
-    /// Its name in what the compiler says.
+    /// Its name in the compiler's messages.
     pub(crate) name: &'static str,
     pub(crate) text: &'a str,
     /// Options, without the architecture.
     pub(crate) options: &'a [&'a str],
 }
 
-/// Names of NVRTC's library, best first: what the system has, what belongs to the driver's CUDA, and the others that a
-/// package may bring.
+/// Names of NVRTC's library, best first: the system's, the one of the driver's CUDA, and others that a package may
+/// install.
 pub(crate) fn library_names(driver_version: i32) -> Vec<OsString> {
     let major = driver_version / 1000;
     let mut names = vec![OsString::from("libnvrtc.so"), format!("libnvrtc.so.{major}").into()];
@@ -67,12 +67,12 @@ pub(crate) fn library_names(driver_version: i32) -> Vec<OsString> {
     names
 }
 
-/// What is said where there is no compiler.
+/// The message if there is no compiler.
 pub(crate) const NO_COMPILER: &str = "libnvrtc.so was not found: install the CUDA toolkit's NVRTC, or pip install \
                                       nvidia-cuda-nvrtc and put its folder, site-packages/nvidia/cu13/lib \
                                       (nvidia/cuda_nvrtc/lib before CUDA 13), on LD_LIBRARY_PATH";
 
-/// Compiles each program once for all who open a GPU of a kind.
+/// Compiles each program once for all users of GPUs of a kind.
 pub(crate) struct Compiler {
     cache: Cache,
     state: Mutex<State>,
@@ -99,8 +99,8 @@ impl Compiler {
         Ok(Arc::clone(state.nvrtc.insert(Arc::new(loaded))))
     }
 
-    /// A program compiled for a target. What it depends on besides – the versions of compiler and driver – is named by
-    /// the caller. `compile` is given the program's options with the architecture.
+    /// A program compiled for a target. The caller names the versions of compiler and driver, on which the result also
+    /// depends. `compile` gets the program's options with the architecture.
     pub(crate) fn image(
         &self,
         program: &Program<'_>,
@@ -112,7 +112,8 @@ impl Compiler {
         let options: Vec<String> =
             program.options.iter().copied().chain([architecture.as_str()]).map(str::to_owned).collect();
         let name = name_of("kernel", &[program.name, program.text, &options.join("\n"), versions]);
-        // Held while it compiles: another lane of the same GPU waits for the result instead of making it as well.
+        // The lock is held during compilation: another lane of the same GPU waits for the result instead of compiling
+        // as well.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(image) = state.compiled.get(&name) {
             return Ok(Arc::clone(image));
@@ -122,7 +123,7 @@ impl Compiler {
         Ok(image)
     }
 
-    /// The same, compiled by NVRTC.
+    /// The same program, compiled by NVRTC.
     pub(crate) fn compile(
         &self,
         nvrtc: &Nvrtc,

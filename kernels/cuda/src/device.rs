@@ -7,30 +7,30 @@ use warptape_kernels::device::{Address, DOWNLOADS_MAX, Device, DeviceError, Kern
 
 use crate::raw::{ARGS_BYTES_MAX, DriverResult, Function, Pinned, Session, describe, is_out_of_memory};
 
-/// Threads of a block, which is what the kernels are written for.
+/// Threads of a block, for which the kernels are written.
 const BLOCK_THREADS: usize = 128;
 /// Least size of host memory for copies.
 const PINNED_BYTES_MIN: usize = 64 * 1024;
 /// Greatest piece of a download: host memory that the device can reach is scarce.
 const DOWNLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A GPU, opened by one lane: one value for its batches, and one for its slices of risk tasks, whose kernels give way to those of
-/// batches. Whatever it owns waits for the stream before it is freed.
+/// A GPU, opened by one lane. It has one value for its batches and one for its slices of risk tasks, whose kernels give
+/// way to those of batches. Its resources wait for the stream before they are freed.
 pub(crate) struct CudaDevice {
     name: String,
     session: Session,
     functions: Arc<[(&'static str, Function)]>,
-    /// Filled in turns: one is being uploaded while the other is filled.
+    /// Host memory for uploads, used in turns: one is uploaded while the other is filled.
     staging: [Option<Pinned>; 2],
-    /// Which one was given last.
+    /// Index of the one that was returned last.
     staged: usize,
     downloaded: Option<Pinned>,
     /// Downloads under way, with their bytes, and host memory of those that have ended.
     downloads: VecDeque<(Pinned, usize)>,
     ended: Vec<Pinned>,
     memory: BTreeSet<Address>,
-    /// The first failure of this or of what was opened beside it, which is every later call's answer: what breaks a context breaks
-    /// all of its streams.
+    /// The first failure of this value or of one opened beside it, which answers every later call. A failure breaks a
+    /// context with all of its streams.
     failure: Arc<OnceLock<DeviceError>>,
 }
 
@@ -76,7 +76,7 @@ impl CudaDevice {
         result.map_err(|error| self.failed(call, describe(error)))
     }
 
-    /// As `check`, for calls that may find no memory: that is no failure of the device.
+    /// Checks a call that may find no memory, which is no failure of the device.
     fn check_memory<T>(
         &mut self,
         call: &'static str,
@@ -91,7 +91,8 @@ impl CudaDevice {
         }
     }
 
-    /// Host memory that no copy uses, of `bytes` at least: `pinned` if it is large enough, or new memory of twice its size or more.
+    /// Host memory that no copy uses, of at least `bytes`: `pinned` if it is large enough, or new memory of twice its
+    /// size or more.
     fn ready(
         &mut self,
         call: &'static str,
@@ -180,7 +181,7 @@ impl Device for CudaDevice {
 
     fn download_ended(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
         self.working()?;
-        // The copy that has ended came after what wrote the bytes.
+        // The copy that has ended came after the writes of the bytes.
         self.download_by("download_ended", from, bytes, Session::download_beside)
     }
 
@@ -237,7 +238,7 @@ impl Device for CudaDevice {
 impl Drop for CudaDevice {
     fn drop(&mut self) {
         for address in &self.memory {
-            // Memory of a context that has failed went with it.
+            // Memory of a context that has failed is already gone.
             let _ = self.session.free(*address);
         }
     }

@@ -15,11 +15,11 @@ use crate::telemetry::Telemetry;
 pub struct CudaDevices {
     pub(crate) cache: Cache,
     pub(crate) compiler: Compiler,
-    /// Opened at the first sample, and nothing then where there is no NVML.
+    /// NVML, opened at the first sample; the inner `None` if it is missing.
     telemetry: Mutex<Option<Option<Telemetry>>>,
 }
 
-/// A GPU that was opened, with what compiles for it.
+/// An opened GPU, with the compiler for it.
 pub(crate) struct Opened {
     pub(crate) session: Session,
     pub(crate) nvrtc: Arc<Nvrtc>,
@@ -28,8 +28,8 @@ pub(crate) struct Opened {
 }
 
 impl CudaDevices {
-    /// What is compiled is kept in the folder ([`cache_folder`](crate::cache_folder) names the usual one), or in memory
-    /// alone.
+    /// Compiled kernels are kept in the folder ([`cache_folder`](crate::cache_folder) names the usual one), or only in
+    /// memory if it is `None`.
     pub fn new(cache_folder: Option<PathBuf>) -> CudaDevices {
         let cache = Cache::new(cache_folder);
         CudaDevices { compiler: Compiler::new(cache.clone()), cache, telemetry: Mutex::default() }
@@ -113,7 +113,7 @@ fn open_telemetry() -> Option<Telemetry> {
     Telemetry::open().inspect_err(|error| tracing::warn!(%error, "GPUs are not watched")).ok()
 }
 
-/// `cuda:N`.
+/// The number N in `cuda:N`; `None` for another name.
 fn ordinal_of(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("cuda:")?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?

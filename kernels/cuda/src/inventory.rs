@@ -1,4 +1,4 @@
-//! What GPUs there are.
+//! The GPUs of this machine.
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::Clock;
@@ -9,9 +9,10 @@ use crate::raw::{Driver, DriverResult, GpuHandle, Nvrtc, describe};
 /// The GPUs of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// Those that CUDA shows this process, by their numbers.
+    /// GPUs that CUDA shows this process, by their numbers.
     pub gpus: Vec<Gpu>,
-    /// Why no lane can run on any of them, in one line: which library or GPU was not found.
+    /// The reason why no lane can run on any of them, in one line: the library or GPU that was not found. `None` if
+    /// lanes can.
     pub missing: Option<String>,
 }
 
@@ -22,47 +23,47 @@ impl Inventory {
     }
 }
 
-/// A GPU. What NVML does not answer is `None`.
+/// A GPU; `None` for a figure that NVML does not report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
     /// Its number among those that CUDA shows.
     pub ordinal: u32,
     /// The product.
     pub name: String,
-    /// In hexadecimal digits, of this GPU or this slice of one.
+    /// UUID in hexadecimal digits, of this GPU or this slice of one.
     pub uuid: String,
-    /// `DOMAIN:BUS:DEVICE.FUNCTION`.
+    /// Place on the bus, as `DOMAIN:BUS:DEVICE.FUNCTION`.
     pub pci_bus_id: String,
-    /// Major and minor.
+    /// Major and minor version.
     pub compute_capability: (u32, u32),
     /// Number of multiprocessors.
     pub multiprocessors: u32,
     /// Memory that CUDA shows, in bytes.
     pub memory_total_bytes: u64,
-    /// Memory that is free, in bytes, of the whole GPU.
+    /// Free memory of the whole GPU, in bytes.
     pub memory_free_bytes: Option<u64>,
     /// Clock of the multiprocessors.
     pub sm_clock: Clocks,
     /// Clock of the memory.
     pub memory_clock: Clocks,
-    /// How it is linked to the host and to other GPUs.
+    /// Links to the host and to other GPUs.
     pub links: Links,
-    /// NUMA node of the host that it is attached to, where Linux tells.
+    /// NUMA node of the host to which it is attached; `None` if Linux does not report it.
     pub numa_node: Option<i32>,
-    /// How it is divided, where it can be.
+    /// Its division into slices; `None` if it cannot be divided.
     pub mig: Option<Mig>,
-    /// Version of the driver, or of CUDA where NVML does not tell.
+    /// Version of the driver, or of CUDA if NVML does not report the driver's.
     pub driver_version: Option<String>,
 }
 
 /// Links of a GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Links {
-    /// Generation and width of the link to the host, which may be lower while nothing is sent.
+    /// Generation and width of the link to the host; both may be lower while nothing is sent.
     pub pcie: PcieLink,
-    /// The greatest generation and width that the link to the host can have.
+    /// Greatest generation and width of the link to the host.
     pub pcie_max: PcieLink,
-    /// Number of links to other GPUs that are up.
+    /// Number of active links to other GPUs.
     pub nvlinks_active: Option<u32>,
     /// Numbers of the GPUs whose memory it can read and write.
     pub peers: Vec<u32>,
@@ -71,7 +72,7 @@ pub struct Links {
 /// A clock, MHz.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clocks {
-    /// At this moment.
+    /// Its present value.
     pub now_mhz: Option<u32>,
     /// Its greatest value.
     pub max_mhz: Option<u32>,
@@ -86,12 +87,12 @@ pub struct PcieLink {
     pub width: Option<u32>,
 }
 
-/// How a GPU is divided (Multi-Instance GPU).
+/// Division of a GPU (Multi-Instance GPU).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mig {
-    /// Whether it is divided.
+    /// True if it is divided.
     pub is_enabled: bool,
-    /// Slices that exist.
+    /// Number of existing slices.
     pub slices: u32,
 }
 
@@ -154,16 +155,17 @@ fn gpus(driver: Driver) -> DriverResult<Vec<Gpu>> {
     handles.iter().map(describe).collect()
 }
 
-/// The node that Linux names for a place on the bus. It says −1 where it knows none.
+/// The NUMA node of a place on the bus. Linux says −1 if it knows none.
 fn numa_node(pci_bus_id: &str) -> Option<i32> {
     let path = format!("/sys/bus/pci/devices/{}/numa_node", pci_bus_id.to_lowercase());
     std::fs::read_to_string(path).ok()?.trim().parse().ok().filter(|node| *node >= 0)
 }
 
-/// Links of a GPU, at most (NVML_NVLINK_MAX_LINKS).
+/// Greatest number of links of a GPU (NVML_NVLINK_MAX_LINKS).
 const NVLINKS_MAX: u32 = 18;
 
-/// NVML counts GPUs in another order, and shows those that are hidden from CUDA: the place on the bus tells which one it is.
+/// NVML counts GPUs in another order, and shows GPUs that are hidden from CUDA, so the place on the bus identifies the
+/// GPU.
 fn ask_nvml(nvml: &Nvml, gpu: &mut Gpu) {
     let by_uuid = || nvml.device_by_uuid(format!("GPU-{}", gpu.uuid));
     let Ok(device) = nvml.device_by_pci_bus_id(gpu.pci_bus_id.as_str()).or_else(|_| by_uuid()) else {

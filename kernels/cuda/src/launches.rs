@@ -1,4 +1,4 @@
-//! What launches and copies cost on a GPU, whatever is launched: measured for decisions, and used by nothing.
+//! Costs of launches and copies on a GPU, whatever is launched. They are measured for decisions; nothing uses them.
 
 use warptape_kernels::device::{COMPILER_OPTIONS, DeviceError, FOLD_QUOTES, FoldArgs};
 
@@ -7,9 +7,9 @@ use crate::devices::{CudaDevices, Opened};
 use crate::raw::{DriverResult, Function, TIMING_VERSION_MIN, describe};
 use crate::score::{SOURCE, SOURCE_NAME};
 
-/// Launches behind each other: kernels of a batch of two bar specifications.
+/// Successive launches: kernels of a batch of two bar specifications.
 const SEQUENCE: usize = 12;
-/// How often a sequence is repeated, of which the first repetition warms up.
+/// Repetitions of a sequence; the first one warms up.
 const REPETITIONS: usize = 100;
 /// Threads of a block.
 const BLOCK_THREADS: u32 = 128;
@@ -19,16 +19,16 @@ const COPY_BYTES: usize = 32 << 20;
 const ROUNDS: u64 = 2048;
 const BLOCKS: u32 = 1024;
 
-/// What was measured.
+/// The measured figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaunchFigures {
     /// From the end of a kernel that does nothing to the end of the next, in microseconds.
     pub gap_us: f64,
     /// A sequence of 12 such launches, in microseconds.
     pub sequence_us: f64,
-    /// The same recorded as a CUDA graph.
+    /// The same sequence, recorded as a CUDA graph.
     pub graph_us: f64,
-    /// The share of the shorter of two times, that of an upload alone and that of kernels alone, which is saved by running both at once.
+    /// Share of the shorter of two times, of an upload alone and of kernels alone, that running both at once saves.
     pub overlap: f64,
 }
 
@@ -59,7 +59,7 @@ impl CudaDevices {
 
 fn measure(opened: &Opened, nothing: &Function, work: &Function) -> DriverResult<LaunchFigures> {
     let session = &opened.session;
-    // No places: every thread ends at once.
+    // There are no places, so every thread ends at once.
     let args = vec![0_u8; size_of::<FoldArgs>()];
     let sequence = || (0..SEQUENCE).try_for_each(|_| session.launch(nothing, 1, BLOCK_THREADS, &args));
     let sequence_us = 1e3 * mean_ms(opened, &sequence)?;
@@ -95,7 +95,7 @@ fn measure(opened: &Opened, nothing: &Function, work: &Function) -> DriverResult
     Ok(LaunchFigures { gap_us: sequence_us / SEQUENCE as f64, sequence_us, graph_us, overlap })
 }
 
-/// Mean time of what is repeated without a pause, by the GPU's clock.
+/// Mean time of work that is repeated without a pause, by the GPU's clock.
 fn mean_ms(opened: &Opened, work: &impl Fn() -> DriverResult<()>) -> DriverResult<f64> {
     let session = &opened.session;
     work()?;

@@ -1,9 +1,9 @@
 //! NVIDIA's GPUs as devices of the kernels.
 //!
-//! It owns whatever is CUDA's or NVML's: what GPUs there are ([`inventory()`]), how fast they are ([`CudaDevices::score`]),
-//! how they fare ([`Telemetry`]), and a [`Device`](warptape_kernels::device::Device) that runs kernels ([`CudaDevices`]).
-//! Neither the driver nor the compiler is linked. Where they are missing, this says so. It must not know what kernels
-//! compute, nor who calls them.
+//! It owns everything of CUDA and NVML: the GPUs that exist ([`inventory()`]), their speed ([`CudaDevices::score`]),
+//! their state ([`Telemetry`]), and a [`Device`](warptape_kernels::device::Device) that runs kernels ([`CudaDevices`]).
+//! Driver and compiler are not linked; if they are missing, calls report it. It must not know what kernels compute, nor
+//! who calls them.
 //!
 //! ```text
 //!   settings, `warptape devices` ──► inventory, score        engine ──► telemetry

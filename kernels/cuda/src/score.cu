@@ -1,6 +1,6 @@
 // f64 multiply-adds, as many as a GPU can have under way at once: each thread has eight chains of them.
 struct MeasureArgs {
-    unsigned long long result;  // Where a sum would go.
+    unsigned long long result;  // Address of a sum, which is never written.
     unsigned long long rounds;  // Multiply-adds of each chain.
 };
 
@@ -14,6 +14,6 @@ extern "C" __global__ void measure(const __grid_constant__ MeasureArgs args) {
     }
     double sum = 0;
     for (int chain = 0; chain < 8; ++chain) sum += chains[chain];
-    // It never is, but the compiler cannot know that, and so has to compute it.
+    // It never is, but the compiler cannot know that, and so has to compute the sum.
     if (sum < 0) *(double *)args.result = sum;
 }

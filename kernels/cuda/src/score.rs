@@ -1,4 +1,4 @@
-//! How fast a GPU is, in one number.
+//! The speed of a GPU, in one number.
 
 use std::time::{Duration, Instant};
 
@@ -10,21 +10,21 @@ use crate::devices::{CudaDevices, Opened};
 use crate::inventory::Gpu;
 use crate::raw::{DriverResult, describe};
 
-/// What was measured on a GPU.
+/// The measured speeds of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
-    /// Bytes copied within its memory in a second, in 10⁹; each is read and written.
+    /// Rate of copies within its memory, 10⁹ bytes per second; each byte is read and written.
     pub copy_gb_s: f64,
-    /// Additions and multiplications of `f64` in a second, in 10⁹.
+    /// Rate of additions and multiplications of `f64`, 10⁹ per second.
     pub f64_gflop_s: f64,
 }
 
-/// Greatest score, which is what a lane may weigh.
+/// Greatest score, which is the greatest weight of a lane.
 const SCORE_MAX: f64 = 1_000_000.0;
 
 impl Score {
-    /// `round(100 · √(copy GB/s / 1000 · f64 GFLOP/s / 1000))`, from 1 to 1,000,000: the geometric mean of what bounds the
-    /// kernels, which move columns and compute in `f64`, so that neither alone makes a GPU fast.
+    /// `round(100 · √(copy GB/s / 1000 · f64 GFLOP/s / 1000))`, from 1 to 1,000,000. This is the geometric mean of the
+    /// two limits of the kernels, which move columns and compute in `f64`. So neither alone makes a GPU fast.
     pub fn value(&self) -> i32 {
         let mean = (self.copy_gb_s / 1000.0 * (self.f64_gflop_s / 1000.0)).sqrt();
         (100.0 * mean).round().clamp(1.0, SCORE_MAX) as i32
@@ -53,16 +53,16 @@ const CHAIN_LENGTH: u64 = 2048;
 const BLOCK_THREADS: u32 = 256;
 /// Blocks for each multiprocessor: all of its threads.
 const MULTIPROCESSOR_BLOCKS: u32 = 8;
-/// Greatest buffer, of which one half is copied to the other.
+/// Greatest buffer in bytes; one half of it is copied to the other.
 const BUFFER_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Copies that are measured together, so that starting one does not count.
+/// Copies that are measured together, so that the start of one does not count.
 const COPIES: usize = 8;
-/// The best of so many is taken, after one that warms up.
+/// Repetitions, of which the best counts, after one that warms up.
 const REPETITIONS: usize = 3;
 
 impl CudaDevices {
-    /// Measures a GPU, which takes milliseconds and a little memory. The result is kept with the kernels, by the GPU's UUID
-    /// and the driver's version.
+    /// Measures a GPU, which takes milliseconds and a little memory. The result is cached with the kernels, by the
+    /// GPU's UUID and the driver's version.
     pub fn score(&self, gpu: &Gpu) -> Result<Score, DeviceError> {
         let name = format!("cuda:{}", gpu.ordinal);
         let driver = gpu.driver_version.as_deref().unwrap_or_default();
@@ -121,7 +121,7 @@ fn fastest(opened: &Opened, work: impl Fn() -> DriverResult<()>) -> DriverResult
     Ok(best)
 }
 
-/// In 10⁹ a second.
+/// Rate in 10⁹ per second.
 fn rate(count: f64, time: Duration) -> f64 {
     count / time.as_secs_f64().max(1e-9) / 1e9
 }

@@ -1,4 +1,4 @@
-//! How GPUs fare, from NVML: plain figures, taken when asked for.
+//! State of GPUs by NVML: plain figures, taken on demand.
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::bitmasks::event::EventTypes;
@@ -10,27 +10,27 @@ use nvml_wrapper::event::EventSet;
 use thiserror::Error;
 use warptape_kernels::device::Sample;
 
-/// Events that one sample looks at, at most.
+/// Most events that one sample reads.
 const EVENTS_MAX: usize = 64;
 
-/// NVML, and the events of the GPUs that were asked for.
+/// NVML, and the events of the GPUs that were sampled.
 pub struct Telemetry {
-    /// NVML is not shut down before the process ends: sets of events borrow it.
+    /// NVML, which is not shut down before the process ends, because sets of events borrow it.
     nvml: &'static Nvml,
     watched: Vec<Watched>,
 }
 
 struct Watched {
     pci_bus_id: String,
-    /// `None` where the GPU has no events, or some that cannot be had.
+    /// The set of events; `None` if the GPU has no events, or they are not available.
     events: Option<EventSet<'static>>,
 }
 
-/// Why there are no figures.
+/// Reasons for which there are no figures.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("NVML (libnvidia-ml.so.1) does not answer: {reason}")]
 pub struct NoTelemetry {
-    /// Its words.
+    /// Text of NVML.
     pub reason: String,
 }
 
@@ -41,7 +41,7 @@ impl Telemetry {
         Ok(Telemetry { nvml: Box::leak(Box::new(nvml)), watched: Vec::new() })
     }
 
-    /// Figures of the GPU at a place on the bus ([`Gpu::pci_bus_id`](crate::Gpu::pci_bus_id)). Nothing is waited for.
+    /// Figures of the GPU at a place on the bus ([`Gpu::pci_bus_id`](crate::Gpu::pci_bus_id)), without any waiting.
     pub fn sample(&mut self, pci_bus_id: &str) -> Result<Sample, NoTelemetry> {
         let no_answer = |error: nvml_wrapper::error::NvmlError| NoTelemetry { reason: error.to_string() };
         let device = self.nvml.device_by_pci_bus_id(pci_bus_id).map_err(no_answer)?;
@@ -90,11 +90,11 @@ impl Telemetry {
     }
 }
 
-/// Errors of one program on the GPU, which may be a stranger's and leave the others alone (NVIDIA, "XID Errors"): if it is
-/// ours, the driver tells us itself.
+/// Xid errors of a single program on the GPU, which may be a stranger's and leave others alone (NVIDIA, "XID Errors").
+/// If it is ours, the driver reports it itself.
 const XIDS_OF_PROGRAMS: [u64; 5] = [13, 31, 43, 45, 68];
 
-/// What NVML gives for an error that it does not know.
+/// The number by which NVML reports an unknown error.
 const XID_UNKNOWN: u64 = 999;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Memory of the host as a device's.
+//! The host's memory as a device's.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_int, c_uint};
@@ -9,36 +9,37 @@ use warptape_kernels::device::{Address, DOWNLOADS_MAX, Device, DeviceError, Kern
 
 use crate::{Compiled, Program};
 
-/// Threads of a block.
+/// Numbers of threads of a block.
 const BLOCKS: [usize; 3] = [32, 128, 64];
 /// Orders of `emulator.h`.
 const ORDERS: usize = 4;
 
-/// Memory of the host, and kernels as loops over their threads: of one stream of the device.
+/// The host's memory, and kernels as loops over their threads, for one stream of the device.
 pub struct EmulatedDevice {
     programs: Vec<Arc<Program>>,
     /// True if a fault is planted in a kernel.
     is_faulty: bool,
     memory: Vec<Allocation>,
     memory_max: usize,
-    /// Bytes that all streams of the device have allocated: counted by each of them.
+    /// Bytes that all streams of the device have allocated; each stream counts its own.
     used: Arc<AtomicUsize>,
     staging: Vec<u128>,
     launches: usize,
     uploads: usize,
-    /// Asked for before the last upload, and since, and not done yet.
+    /// Calls before the last upload and since that are not done yet.
     before_upload: Vec<Asked>,
     asked: Vec<Asked>,
-    /// What downloads under way have found.
+    /// Results of downloads under way.
     downloads: VecDeque<Vec<u8>>,
     ended: Vec<u8>,
 }
 
-/// Words before and behind what is allocated: what a kernel writes there costs no other memory of the process.
+/// Words before and behind an allocation: a faulty kernel's writes there damage no other memory of the process.
 const ROOM: usize = 4_096;
-/// The same behind what kernels with a planted fault are given, which write farther. Nobody touches most of it, so that the system has no pages for it.
+/// Words behind an allocation for kernels with a planted fault, which write farther. Most of them are never touched, so
+/// that the system has no pages for them.
 const ROOM_FOR_FAULTS: usize = 4 << 20;
-/// Words of these next to what is allocated, which have a pattern.
+/// Words of these next to an allocation, which have a pattern.
 const FENCE: usize = 32;
 const PATTERN: u128 = u128::from_le_bytes(*b"no kernel writes");
 
@@ -61,7 +62,7 @@ impl Allocation {
         address_of(&self.words[ROOM..])
     }
 
-    /// True if the words around the memory, and the bytes behind it in its last word, are as they were.
+    /// True if the words around the memory, and the unused bytes of its last word, are unchanged.
     fn is_fenced(&self) -> bool {
         let within = words_of(self.bytes);
         let is_pattern = |words: &[u128]| words.iter().all(|word| *word == PATTERN);
@@ -77,7 +78,7 @@ fn words_of(bytes: usize) -> usize {
     bytes.div_ceil(16).max(1)
 }
 
-/// What is done later.
+/// A postponed call.
 enum Asked {
     Launch { compiled: Compiled, args: Vec<u128>, form: [usize; 2], threads: usize },
     Clear { address: Address, bytes: usize },
@@ -116,7 +117,7 @@ impl EmulatedDevice {
         }
     }
 
-    /// Does all that was asked for.
+    /// Runs all postponed calls.
     fn catch_up(&mut self) {
         let asked = self.before_upload.drain(..).chain(self.asked.drain(..));
         asked.collect::<Vec<Asked>>().into_iter().for_each(|asked| self.carry_out(asked));
@@ -138,7 +139,7 @@ impl EmulatedDevice {
         }
     }
 
-    /// Some bytes of what is allocated.
+    /// Some bytes of an allocation.
     fn bytes(&mut self, address: Address, bytes: usize) -> &mut [u8] {
         let holds = |allocated: &&mut Allocation| {
             let first = allocated.address();
@@ -184,7 +185,7 @@ impl Device for EmulatedDevice {
         self.bytes(to, bytes).copy_from_slice(&bytes_of(&mut staging)[..bytes]);
         self.staging = staging;
         self.before_upload = std::mem::take(&mut self.asked);
-        // Now and then nothing is late.
+        // Every now and then no call is late.
         self.uploads += 1;
         if mixed(self.uploads).is_multiple_of(3) {
             self.catch_up();
@@ -232,7 +233,7 @@ impl Device for EmulatedDevice {
         let args_bytes = unsafe { (compiled.args_bytes)() };
         let function = kernel.function;
         assert_eq!(args_bytes, args.len() as u64, "both sides lay out the arguments of {function} alike");
-        // As aligned as the struct is.
+        // The buffer is as aligned as the struct.
         let mut aligned = zeros(args.len());
         bytes_of(&mut aligned)[..args.len()].copy_from_slice(args);
         let form = form(self.launches);
@@ -257,20 +258,21 @@ impl Drop for EmulatedDevice {
 
 fn run(compiled: &Compiled, args: &[u128], [block, order]: [usize; 2], threads: usize) {
     let blocks = threads.div_ceil(block) as c_uint;
-    // SAFETY: it is the function of `emulator.h`; the arguments are what the kernel takes, and name memory of the device.
+    // SAFETY: it is the function of `emulator.h`; the arguments are what the kernel takes, and name memory of the
+    // device.
     let failure = unsafe {
         CStr::from_ptr((compiled.launch)(args.as_ptr().cast(), blocks, block as c_uint, order as c_int))
     };
-    // On a GPU it hangs, or does anything.
+    // The kernel would hang on a GPU, or do anything.
     assert!(failure.is_empty(), "{}: {}", compiled.kernel.function, failure.to_string_lossy());
 }
 
-/// A number in no step with one that counts.
+/// A number out of step with a counter.
 fn mixed(count: usize) -> usize {
     ((count as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
-/// Size of blocks, and order, of the launch with this number: in no step with what is launched again and again.
+/// Size of blocks, and order, of the launch with this number: out of step with repeated launches.
 fn form(launch: usize) -> [usize; 2] {
     let form = mixed(launch) % (BLOCKS.len() * ORDERS);
     [BLOCKS[form / ORDERS], form % ORDERS]

@@ -1,10 +1,10 @@
 //! A device for tests: the kernels' own sources, compiled for this processor by the C++ compiler and run here.
 //!
-//! A launch takes threads and blocks in one order of several, in blocks of one size of several (`emulator.h` says how threads wait
-//! for each other). Which, follows from the number of the launch. What a device is asked to do happens as late as it may: so uploads
-//! come before kernels that were launched first. A stream in the background is run by the thread that asks of it.
+//! A launch takes threads and blocks in one of several orders, in blocks of one of several sizes, by the number of the
+//! launch. `emulator.h` has the waiting of threads for each other. Calls are carried out as late as possible, so that
+//! uploads come before kernels that were launched first. The calling thread runs a background stream.
 //!
-//! What is compiled is kept beside the program of the test, under the hash of all that it follows from, so that the same text is
+//! Compiled libraries are kept beside the program of the test, under the hash of all their inputs. So each text is
 //! compiled once and not by every test.
 #![allow(unsafe_code)]
 
@@ -19,7 +19,7 @@ use libloading::Library;
 use warptape_kernels::device::{Device, DeviceError, Devices, KERNELS, Kernel};
 
 pub use device::EmulatedDevice;
-/// Kernels, compiled.
+/// Compiled kernels.
 pub struct Emulator {
     programs: Vec<Arc<Program>>,
     /// True if a fault is planted in a kernel.
@@ -46,7 +46,7 @@ impl Emulator {
         Self::of(&KERNELS)
     }
 
-    /// Compiles some kernels; those of a file stand side by side.
+    /// Compiles some kernels; those of a file must be adjacent.
     pub fn of(kernels: &[Kernel]) -> Self {
         let programs = kernels.chunk_by(|one, other| one.source == other.source);
         let compile = |kernels: &[Kernel]| Arc::new(Program::compile(kernels, kernels[0].program()));
@@ -65,7 +65,7 @@ impl Emulator {
         Self { programs: self.programs.iter().map(compile).collect(), is_faulty: true }
     }
 
-    /// A device with memory of its own, of at most so many bytes.
+    /// A device with memory of its own, of at most `memory_max` bytes.
     pub fn device(&self, memory_max: usize) -> EmulatedDevice {
         EmulatedDevice::new(self.programs.clone(), self.is_faulty, memory_max)
     }
@@ -85,7 +85,8 @@ impl Devices for Emulator {
 
 impl Program {
     fn compile(kernels: &[Kernel], text: String) -> Self {
-        // SAFETY: the library has no initialisers. Two that load the same file share its variables, which are all a thread's own.
+        // SAFETY: the library has no initialisers. Two that load the same file share its variables, which are all
+        // thread-local.
         let library =
             unsafe { Library::new(compiled(kernels, &text)) }.expect("a library for this processor");
         // SAFETY: `EMULATE` defines both for each kernel, and the library stays with them.
@@ -106,7 +107,7 @@ const OPTIONS: [&str; 10] = [
     "-O1",
     "-ffp-contract=off",
     "-pthread",
-    // Jumps from stack to stack look to it like a fault.
+    // The library takes jumps from stack to stack for a fault.
     "-U_FORTIFY_SOURCE",
     "-Wall",
     "-Werror",
@@ -115,10 +116,11 @@ const OPTIONS: [&str; 10] = [
     "-fPIC",
 ];
 
-/// Where the library of these kernels is, after it was compiled if it was not there.
+/// The path of the library of these kernels, which is compiled if it is missing.
 fn compiled(kernels: &[Kernel], text: &str) -> PathBuf {
     static COMPILER: LazyLock<String> = LazyLock::new(|| run(Command::new("c++").arg("--version")));
-    // Threads that want the same library wait for the one that makes it. Processes may make it side by side: it is the same.
+    // Threads that want the same library wait for the one that makes it. Processes may make it side by side, because
+    // the result is the same.
     static LIBRARIES: Mutex<BTreeMap<PathBuf, Arc<OnceLock<()>>>> = Mutex::new(BTreeMap::new());
     let emulate = |kernel: &Kernel| format!("EMULATE({}, {})\n", kernel.function, kernel.args);
     let emulated: String = kernels.iter().map(emulate).collect();
@@ -141,7 +143,7 @@ fn compiled(kernels: &[Kernel], text: &str) -> PathBuf {
     library
 }
 
-/// The file appears whole.
+/// Compiles a library. The file appears whole.
 fn compile(folder: &Path, library: &Path, text: &str) {
     std::fs::create_dir_all(folder).expect("a folder beside the program of the test");
     let work = tempfile::tempdir_in(folder).expect("a temporary folder");

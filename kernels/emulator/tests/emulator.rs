@@ -1,4 +1,4 @@
-//! What `emulator.h` promises kernels, by small ones.
+//! The guarantees of `emulator.h` for kernels, tested by small ones.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, cast_slice_mut};
 use warptape_emulator::Emulator;
 use warptape_kernels::device::{CudaSource, Device, Kernel};
 
-/// Launches that go through all sizes of blocks in all orders, more than once.
+/// Number of launches, enough for all sizes of blocks in all orders more than once.
 const LAUNCHES: usize = 60;
 
 #[repr(C)]
@@ -31,7 +31,7 @@ const TICKETS: Kernel = kernel("tickets");
 const COPY: Kernel = kernel("copy");
 const SMALL: [Kernel; 7] = [SUM, NEIGHBOURS, EXCHANGE, ATOMICS, PRODUCTS, TICKETS, COPY];
 
-/// A device with values, and room for what a kernel makes of them.
+/// A device with values, and room for a kernel's results.
 struct Bench {
     device: Box<dyn Device>,
     args: Args,
@@ -48,7 +48,7 @@ impl Bench {
         Self { device, args: Args { count: values.len() as u64, values: at, out } }
     }
 
-    /// What a launch leaves in room of zeros.
+    /// The result of a launch, in room of zeros.
     fn launch(&mut self, kernel: &Kernel, out: usize) -> Vec<u64> {
         self.device.clear(self.args.out, 8 * out).unwrap();
         self.device.launch(kernel, bytes_of(&self.args), self.args.count as usize).unwrap();
@@ -65,18 +65,18 @@ fn values(count: u64) -> Vec<u64> {
 /// A barrier of `sum_before`.
 const BARRIER: &str = "__syncthreads();  // Sums of warps are there.";
 
-/// In how many launches a kernel gives something else.
+/// Number of launches in which a kernel gives a wrong result.
 fn wrong(emulator: &Emulator, kernel: &Kernel, values: &[u64], expected: &[u64]) -> usize {
     let mut bench = Bench::new(emulator, values);
     (0..LAUNCHES).filter(|_| bench.launch(kernel, expected.len()) != expected).count()
 }
 
-/// Of each value, the sum of what is before it in its block.
+/// For each value, the sum of the values before it in its block.
 fn sums_before(values: &[u64], block: usize) -> Vec<u64> {
     (0..values.len()).map(|at| values[at - at % block..at].iter().sum()).collect()
 }
 
-/// In how many launches sums of sums are wrong.
+/// Number of launches in which sums of sums are wrong.
 fn wrong_sums(emulator: &Emulator, values: &[u64]) -> usize {
     let mut bench = Bench::new(emulator, values);
     let is_wrong = |found: Vec<u64>| {
@@ -103,7 +103,7 @@ fn a_barrier_orders_threads_and_without_it_that_shows() {
     assert!(wrong(&emulator.with("__syncwarp();", ""), &NEIGHBOURS, values, &neighbours) > 0);
 }
 
-/// What the lanes of a warp get from `exchange`, in its order.
+/// The results of `exchange` for a lane, in its order.
 fn exchanged(values: &[u64], at: usize) -> [u64; 9] {
     let (warp, lane) = (&values[at - at % 32..][..32], at % 32);
     let odd = |value: &u64| value % 2;
@@ -155,16 +155,16 @@ fn threads_start_in_several_orders() {
     let emulator = Emulator::of(&SMALL);
     let mut bench = Bench::new(&emulator, &values(1_000));
     let mut orders: Vec<Vec<u64>> = (0..LAUNCHES).map(|_| bench.launch(&TICKETS, 1_001)).collect();
-    // Behind the end there may be threads that take numbers as well.
+    // Threads behind the end may take numbers as well.
     orders.iter_mut().for_each(|order| order.truncate(1_000));
     assert!(orders.contains(&(0..1_000).collect()), "forwards");
     orders.sort();
     orders.dedup();
-    // Blocks of 32, 64 and 128, backwards and interleaved, and once or more beside each other.
+    // Blocks of 32, 64 and 128, backwards and interleaved, one or more of them beside each other.
     assert!(orders.len() >= 6, "{} orders", orders.len());
 }
 
-/// What is said at the first launch that fails, where the text of a kernel is another.
+/// The message of the first launch that fails, with a kernel's text replaced.
 fn failure(from: &str, to: &str) -> String {
     let emulator = Emulator::of(&SMALL).with(from, to);
     let mut bench = Bench::new(&emulator, &values(128));
@@ -200,7 +200,7 @@ fn an_upload_comes_before_kernels_that_read_elsewhere() {
     let mut device = emulator.device(usize::MAX);
     let out = device.allocate(64 * 64).unwrap();
     let places = [device.allocate(64).unwrap(), device.allocate(64).unwrap()];
-    // Words by eight, as they stood where the kernel looked; the next ones are uploaded before it is waited for.
+    // Words by eight, as the kernel saw them; the next ones are uploaded before it is waited for.
     let mut seen = |place: &dyn Fn(usize) -> u64| -> Vec<u64> {
         let mut found = Vec::new();
         for (number, words) in words.chunks(8).enumerate() {

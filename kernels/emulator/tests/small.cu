@@ -12,7 +12,7 @@ struct Args {
     u64 *out;
 };
 
-// The sum of what is before a thread in its block.
+// The sum of the values before a thread in its block.
 __device__ inline u64 sum_of_block_before(u64 value) {
     __shared__ u64 sums[4];
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -87,7 +87,7 @@ extern "C" __global__ void copy(const __grid_constant__ Args args) {
     if (thread_number() < args.count) args.out[thread_number()] = args.values[thread_number()];
 }
 
-// When each thread came.
+// The order in which threads come.
 extern "C" __global__ void tickets(const __grid_constant__ Args args) {
     u64 ticket = atomicAdd(&args.out[args.count], (u64)1);
     if (thread_number() < args.count) args.out[thread_number()] = ticket;

@@ -1,13 +1,13 @@
-// Folds trades and quotes into bars and closes them: the twin of `slab.rs`, `time.rs`, `filled.rs` and `quotes.rs`. Rows come
-// sorted by slot, each slot's in log order; trades, quotes and watermarks apart.
+// Folds trades and quotes into bars and closes them: the twin of `slab.rs`, `time.rs`, `filled.rs` and `quotes.rs`.
+// Rows come sorted by slot, those of a slot in log order. Trades, quotes and watermarks are in lists of their own.
 //
-//   fold_runs    one thread per RUN of trades: neighbours of one slot and bar become one part, so that a busy slot's
+//   fold_runs    one thread per RUN of trades: neighbours of one slot and bar become one part. So a busy slot's
 //                trades are folded in parallel. Folding is exact and associative.
-//   fold_quotes  the same for quotes of time bars: the last by event time is what counts of neighbours.
-//   close_bars   one thread per slot: merges its parts into its open bars, and closes those that are over or full.
+//   fold_quotes  the same for quotes of time bars. It keeps the last of neighbours by event time.
+//   close_bars   one thread per slot. Merges its parts into its open bars, and closes those that are over or full.
 //
-// Volume bars have no parts, because where one ends depends on where the one before it ended: their trades are taken one by
-// one. So are quotes for bars by count or volume. Sizes of trades are not negative.
+// Volume bars have no parts, because the end of a bar depends on the end of the one before. Their trades are added one
+// by one, and so are quotes for bars by count or volume. Sizes of trades are not negative.
 
 #include "device.cuh"
 
@@ -22,11 +22,11 @@ static const u32 AGGRESSORS = 3;
 
 enum Kind { TIME, TRADES, VOLUME };
 
-// Bid and ask. No orders are zeros.
+// Bid and ask. A top without orders is all zeros.
 struct Top {
     i64 bid_e9, ask_e9;
     i64 bid_size, ask_size;
-    i64 unit;  // One more than the exponent of the sizes; 0 where there are no orders.
+    i64 unit;  // One more than the exponent of the sizes; 0 if there are no orders.
 };
 
 __device__ inline i128 size_of(const Top &top, i64 size) {
@@ -46,7 +46,7 @@ struct Bar {
     i64 low_e9;
     i64 close_e9;
     i64 trades[AGGRESSORS];
-    i64 quoted;  // Whether it has a quote; there are bars with a quote and no trades.
+    i64 quoted;  // 1 if it has a quote, else 0; a bar may have a quote and no trades.
     i64 quote_time_ns;
     Top top;
     i64 unused;
@@ -81,7 +81,7 @@ struct Quote {
     Top top;
 };
 
-// Of neighbouring quotes of one slot and bar, the last one by event time.
+// The last quote by event time among neighbouring quotes of one slot and bar.
 struct QuotePart {
     i64 number;
     i64 time_ns;
@@ -103,34 +103,34 @@ struct FoldArgs {
     i64 allowed_lateness_ns;
     u64 places;  // Slots that may change.
     const u32 *slot;  // By place.
-    const u32 *group;  // By place: whose watermarks are its.
+    const u32 *group;  // By place: the group, whose watermarks apply.
     u64 trades;
-    const u32 *trade_begin;  // By place, and the end.
+    const u32 *trade_begin;  // First index by place, and the end.
     const Trade *trade;
     u64 quotes;
-    const u32 *quote_begin;  // By place, and the end.
+    const u32 *quote_begin;  // First index by place, and the end.
     const Quote *quote;
-    const u32 *mark_begin;  // By group, and the end.
+    const u32 *mark_begin;  // First index by group, and the end.
     const Mark *mark;
     u64 open_max;
-    Bar *open;        // By slot, `open_max` for each, by ascending number.
+    Bar *open;        // By slot, `open_max` for each, ascending by number.
     u64 *open_count;  // By slot.
-    i64 *kept_quotes;  // By slot: of time bars the last `Top` before all open bars, of others `RecentQuotes`.
-    Part *parts;       // By trade: each run's at its first trades.
+    i64 *kept_quotes;  // By slot: for time bars the last `Top` before all open bars, else `RecentQuotes`.
+    Part *parts;       // By trade: the parts of a run are at its first trades.
     u32 *part_count;   // By run.
     QuotePart *quote_parts;  // By quote, likewise.
     u32 *quote_part_count;
     u64 closed_max;
     u32 *closed_count;
-    u32 *failed;  // Set where there were more open or closed bars than there is room for: then the state is no more good.
+    u32 *failed;  // Set if there is no room for all open or closed bars: then the state is void.
     u32 *first;   // By place: its first closed bar of this specification.
-    u32 *closed_by_place;  // How many bars it has closed, of all specifications.
+    u32 *closed_by_place;  // By place: number of closed bars of all specifications.
     ClosedBar *closed;
 };
 
 __device__ inline i128 greatest_i128() { return (i128)(((unsigned __int128)1 << 127) - 1); }
 
-// Unsigned, so that a notional may wrap: it is taken modulo 2^128, and `notional_of` says whether it is known.
+// Unsigned, so that a notional may wrap: it is taken modulo 2^128, and `notional_of` checks whether it is exact.
 typedef unsigned __int128 u128;
 
 __device__ inline i128 sum(i128 a, i128 b) { return b <= greatest_i128() - a ? a + b : greatest_i128(); }
@@ -172,7 +172,7 @@ __device__ inline void add(bool by_event_time, Bar &bar, const Bar &later) {
     }
 }
 
-// Sum of price times size; the least i128 where the sum may need more than 128 bits, so that it is not known.
+// Sum of price times size; the least i128 if the sum may need more than 128 bits and is thus unknown.
 __device__ inline i128 notional_of(const Bar &bar) {
     u64 high = bar.high_e9 < 0 ? 0 - (u64)bar.high_e9 : bar.high_e9;
     u64 low = bar.low_e9 < 0 ? 0 - (u64)bar.low_e9 : bar.low_e9;
@@ -187,7 +187,7 @@ __device__ inline i64 floor_divide(i64 dividend, i64 divisor) {
     return dividend % divisor < 0 ? quotient - 1 : quotient;
 }
 
-// The time at which a bar begins. A time beyond the range of i64 is given as the end of that range.
+// The time at which a bar begins, clamped to the range of i64.
 __device__ inline i64 time_of(i128 number, i64 interval_ns) {
     const i64 GREATEST = 0x7fffffffffffffffll;
     if (number > GREATEST) number = GREATEST;
@@ -248,7 +248,8 @@ extern "C" __global__ void fold_quotes(const __grid_constant__ FoldArgs args) {
     args.quote_part_count[run] = count;
 }
 
-// The first position of a range at which a condition holds, which then holds at all later ones too; `end` where it holds at none.
+// The first position of a range at which a condition holds, which then holds at all later ones too; `end` if there is
+// none.
 template <typename Condition>
 __device__ u32 first_where(u32 begin, u32 end, Condition holds) {
     while (begin < end) {
@@ -289,9 +290,9 @@ struct RecentQuote {
 
 // Bars by count or volume: a ring with a slot's newest quotes by event time, oldest first.
 struct RecentQuotes {
-    i64 first;  // The position at which the ring begins.
+    i64 first;  // Position of the oldest quote in the ring.
     i64 count;
-    i64 has_forgotten;  // Whether one was dropped that a trade might have asked for.
+    i64 has_forgotten;  // 1 if a quote was dropped that a trade might have asked for, else 0.
     RecentQuote quotes[RECENT_QUOTES_MAX];
 
     __device__ RecentQuote &at(i64 position) { return quotes[(first + position) % RECENT_QUOTES_MAX]; }
@@ -313,12 +314,13 @@ struct RecentQuotes {
         for (i64 to = count; to > position; --to) at(to) = at(to - 1);
         at(position) = {quote.time_ns, quote.top};
         ++count;
-        // A later trade may ask for quotes from this time on, and for the last quote before it: older ones are not needed.
+        // A later trade may ask for quotes from this time on, and for the last quote before it. Older ones are not
+        // needed.
         i128 settled_ns = (i128)at(count - 1).time_ns - allowed_lateness_ns;
         while (count > 1 && at(1).time_ns <= settled_ns) forget_oldest();
     }
 
-    // The last quote at an event time or before.
+    // The last quote at or before an event time.
     __device__ Top before(i64 time_ns) {
         for (i64 position = count; position > 0; --position) {
             if (at(position - 1).time_ns <= time_ns) return at(position - 1).top;
@@ -334,7 +336,7 @@ struct Closing {
     Bar *open;
     u32 count;
     u32 last;  // Its last closed bar.
-    u32 next_quote;  // Bars by count or volume: the first quote that is not among the recent ones.
+    u32 next_quote;  // Bars by count or volume: the first quote that is not recent yet.
 
     __device__ void close(const Bar &bar, i64 start_ns, i64 end_ns, const Top &top, u32 row) {
         u32 id = atomicAdd(args.closed_count, 1u);
@@ -391,7 +393,8 @@ struct Closing {
         count -= over;
     }
 
-    // The open bar with this number. It is opened if there is none yet; the result is null if there is no room for it.
+    // The open bar with this number, which is opened if it does not exist. The result is null if there is no room for
+    // it.
     __device__ Bar *bar_at(i64 number) {
         u32 position = first_where(0, count, [&](u32 bar) { return open[bar].number >= number; });
         if (position < count && open[position].number == number) return open + position;
@@ -432,7 +435,7 @@ struct Closing {
 
     __device__ RecentQuotes &recent_quotes() { return ((RecentQuotes *)args.kept_quotes)[slot]; }
 
-    // Takes in the quotes before a row.
+    // Adds the quotes before a row.
     __device__ void add_quotes_before(u32 row) {
         RecentQuotes &recent = recent_quotes();
         for (; next_quote < args.quote_begin[place + 1]; ++next_quote) {
@@ -455,7 +458,7 @@ struct Closing {
         }
     }
 
-    // Time bars: takes in all parts, trades and quotes as their rows come.
+    // Adds all parts of time bars, trades and quotes in the order of their rows.
     __device__ void add_parts_by_time(Walk<Part> trades, Walk<QuotePart> quotes) {
         for (;;) {
             const Part *of_trades = trades.at();

@@ -32,18 +32,18 @@ pub struct ClosedBars {
     pub close_e9: Vec<i64>,
     /// Sum of sizes.
     pub volume_e9: Vec<i128>,
-    /// Sum of price times size; the least `i128` where it may have more than 128 bits.
+    /// Sum of price times size; the least `i128` if it may have more than 128 bits.
     pub notional_e18: Vec<i128>,
     /// Number of trades.
     pub trades: Vec<i64>,
-    /// Bid price of the slot's last quote before the bar's end; 0 where there was none.
+    /// Bid price of the slot's last quote before the bar's end; 0 if there was none.
     pub bid_price_e9: Vec<i64>,
     /// Ask price, likewise.
     pub ask_price_e9: Vec<i64>,
-    /// Trades whose aggressor is known.
+    /// Volumes and numbers of the trades with a known aggressor.
     pub by_side: Vec<BySide>,
-    /// Sizes of bid and ask; 0 where the quote tells none, [`crate::ABSENT`] where the side has no orders, [`crate::FORGOTTEN`] where the
-    /// quote is kept no more.
+    /// Sizes of bid and ask. 0 if the quote has no sizes, [`crate::ABSENT`] for a side without orders,
+    /// [`crate::FORGOTTEN`] if the quote is no longer kept.
     pub quote_sizes_e9: Vec<[i128; 2]>,
     /// True if the bar was closed before its end ([`RowKind::CUT`]).
     pub is_cut: Vec<bool>,
@@ -51,7 +51,7 @@ pub struct ClosedBars {
     pub offset: Vec<i64>,
     /// Index of the row that closed the bar within its record.
     pub index: Vec<u32>,
-    /// Position of the row that closed the bar in the [`Rows`] it was folded from.
+    /// Position of the row that closed the bar, in the [`Rows`] from which it was folded.
     pub row: Vec<u32>,
 }
 
@@ -61,12 +61,12 @@ impl ClosedBars {
         self.slot.len()
     }
 
-    /// Whether there are no bars.
+    /// True if there are no bars.
     pub fn is_empty(&self) -> bool {
         self.slot.is_empty()
     }
 
-    /// Removes all bars, keeps the memory.
+    /// Removes all bars and keeps the memory.
     pub fn clear(&mut self) {
         let Self {
             slot,

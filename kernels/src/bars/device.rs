@@ -8,7 +8,7 @@ use super::slab::{BarSlab, OpenBars};
 use super::spec::BarSpec;
 use crate::rows::RowKind;
 
-/// An open bar: as `Bar` of `bars.cu`.
+/// An open bar: `Bar` of `bars.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct DeviceBar {
@@ -22,20 +22,20 @@ pub struct DeviceBar {
     low_e9: i64,
     close_e9: i64,
     trades: [i64; AGGRESSORS],
-    /// 0 where it has no quote.
+    /// 1 if it has a quote, else 0.
     quoted: i64,
     quote_time_ns: i64,
     top: DeviceTop,
     unused: i64,
 }
 
-/// Bid and ask: `Top` of `bars.cu`. No orders are zeros.
+/// Bid and ask: `Top` of `bars.cu`. A top without orders is all zeros.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct DeviceTop {
     prices_e9: [i64; 2],
     sizes: [i64; 2],
-    /// One more than the exponent of the sizes; 0 where there are no orders.
+    /// One more than the exponent of the sizes; 0 if there are no orders.
     unit: i64,
 }
 
@@ -43,13 +43,13 @@ pub(crate) struct DeviceTop {
 const TOP_WORDS: usize = size_of::<DeviceTop>() / 8;
 
 impl DeviceTop {
-    /// That of a quote.
+    /// The device's form of a quote.
     fn of_quote(top: Top) -> Self {
         let Top { prices_e9, sizes, exponent } = top;
         Self { prices_e9, sizes, unit: i64::from(exponent) + 1 }
     }
 
-    /// That of a slot, which may have had no quote.
+    /// The device's form of the last quote of a slot, which may have had none.
     fn of_slot(top: Top) -> Self {
         if top == Top::NONE { Self::default() } else { Self::of_quote(top) }
     }
@@ -165,7 +165,8 @@ pub struct FoldArgs {
 }
 
 impl FoldArgs {
-    /// The arguments that follow from the specification: what closes a bar, and how many bars may be open.
+    /// The arguments that follow from the specification: the condition that closes a bar, and the greatest number of
+    /// open bars.
     pub fn new(spec: BarSpec, allowed_lateness_ns: i64) -> Self {
         let (kind, parameter) = match spec {
             BarSpec::Time { interval_ns } => (0, interval_ns),
@@ -201,8 +202,8 @@ impl BarSlab {
     }
 }
 
-/// Number of words that a slot's quotes take under a specification. Time bars need bid and ask. Other bars need a ring: the position at
-/// which it begins, the number of quotes, whether one was forgotten, and the event time, bid and ask of each.
+/// Number of words of a slot's quotes under a specification. Time bars keep bid and ask. Other bars keep a ring: its
+/// beginning, the number of quotes, and a mark if one was forgotten. Each quote has its event time, bid and ask.
 pub(crate) fn quote_words(spec: BarSpec) -> usize {
     match spec {
         BarSpec::Time { .. } => TOP_WORDS,

@@ -1,4 +1,4 @@
-//! Open bars that close when they are full: by number of trades or by volume. One per slot.
+//! Open bars that close when they are full, by number of trades or by volume; one per slot.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::StateError;
 use crate::rows::{RowKind, Rows};
 use crate::state::{get_u8, put_u8};
 
-/// What fills a bar.
+/// The condition that fills a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
     Trades(i64),
@@ -21,7 +21,7 @@ pub(crate) enum Fill {
 pub(crate) struct FilledBars {
     fill: Fill,
     allowed_lateness_ns: i64,
-    /// The open bar of each slot; it has no trades where the slot has none open.
+    /// The open bar of each slot; without trades if none is open.
     open: Vec<OpenBar>,
     /// The recent quotes of each slot.
     quotes: Vec<RecentQuotes>,
@@ -80,7 +80,7 @@ impl FilledBars {
         }
     }
 
-    /// The open bar of a slot.
+    /// The open bar of a slot; `None` if it has no trades.
     pub fn of_slot(&self, slot: usize) -> Option<&OpenBar> {
         Some(&self.open[slot]).filter(|bar| !bar.is_empty())
     }
@@ -106,7 +106,7 @@ impl FilledBars {
         self.quotes[slot] = quotes;
     }
 
-    /// Writes for each slot its quotes, whether a bar is open, and the bar.
+    /// Writes for each slot its quotes, a mark for an open bar, and the bar.
     pub fn write(&self, out: &mut Vec<u8>) {
         for (bar, quotes) in self.open.iter().zip(&self.quotes) {
             quotes.write(out);
@@ -117,7 +117,7 @@ impl FilledBars {
         }
     }
 
-    /// Reads what [`FilledBars::write`] wrote.
+    /// Reads the bytes of [`FilledBars::write`].
     pub fn read(
         fill: Fill,
         allowed_lateness_ns: i64,

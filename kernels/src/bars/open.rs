@@ -1,11 +1,11 @@
-//! One open bar: how trades and quotes change it, and its bytes.
+//! One open bar: its changes by trades and quotes, and its bytes.
 
 use super::quotes::Quote;
 use crate::StateError;
 use crate::rows::{RowKind, Rows, SIZE_EXPONENT_MAX};
 use crate::state::{get_i64, get_i128, put_i64, put_i128};
 
-/// Stands for a notional that is not known, because the bar's prices and volume could give more than 128 bits.
+/// Marks an unknown notional, because the bar's prices and volume could exceed 128 bits.
 pub(crate) const NOTIONAL_TOO_LARGE: i128 = i128::MIN;
 
 /// Number of entries by [`Aggressor`](crate::Aggressor).
@@ -22,7 +22,7 @@ const SIZE_UNITS: [i128; SIZE_EXPONENT_MAX as usize + 1] = {
     units
 };
 
-/// A trade as bars take it in.
+/// A trade in the form in which bars add it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trade {
     pub time_ns: i64,
@@ -47,24 +47,24 @@ impl Trade {
         Self { time_ns, price_e9, size_e9, notional_e18, aggressor }
     }
 
-    /// The trade that is at a row; the row must be a trade.
+    /// The trade at a row, which must be a trade.
     #[inline(always)]
     pub fn of(rows: &Rows, row: usize) -> Self {
         Self::new(rows.kind[row], rows.time_ns[row], rows.price_e9[row], rows.size_e9[row])
     }
 }
 
-/// A bar that is not closed yet. One without trades closes without giving a bar, and is kept for its quote alone; one with neither is
-/// empty.
+/// A bar that is not closed yet. A bar without trades closes without a result, and is kept for its quote alone; one
+/// with neither is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenBar {
     /// Sums of sizes by [`Aggressor`](crate::Aggressor).
     pub volumes_e9: [i128; AGGRESSORS],
-    /// Modulo 2^128, so that its order does not matter: see [`OpenBar::notional_e18`].
+    /// Sum of price times size modulo 2^128, whose order does not matter: see [`OpenBar::notional_e18`].
     pub notional_e18: i128,
-    /// Event time of the trade that made the open price.
+    /// Event time of the trade of the open price.
     pub open_time_ns: i64,
-    /// Event time of the trade that made the close price.
+    /// Event time of the trade of the close price.
     pub close_time_ns: i64,
     pub open_e9: i64,
     pub high_e9: i64,
@@ -72,7 +72,7 @@ pub(crate) struct OpenBar {
     pub close_e9: i64,
     /// Numbers of trades by [`Aggressor`](crate::Aggressor).
     pub trades: [i64; AGGRESSORS],
-    /// Time bars: the last quote within the bar.
+    /// Last quote within a time bar; `None` if there was none.
     pub quote: Option<Quote>,
 }
 
@@ -117,7 +117,7 @@ impl OpenBar {
         unknown.saturating_add(buyers).saturating_add(sellers)
     }
 
-    /// Keeps a quote that arrived after those before, if it is the last by event time.
+    /// Takes a quote that arrived after those before, and keeps it if it is the last by event time.
     #[inline(always)]
     pub fn add_quote(&mut self, quote: Quote) {
         if self.quote.is_none_or(|last| quote.time_ns >= last.time_ns) {
@@ -152,15 +152,15 @@ impl OpenBar {
     fn add_sums(&mut self, trade: Trade) {
         self.high_e9 = self.high_e9.max(trade.price_e9);
         self.low_e9 = self.low_e9.min(trade.price_e9);
-        // Sizes are not negative, so that a sum that saturates does not depend on their order either.
+        // Sizes are not negative, so a saturating sum does not depend on their order either.
         let volume_e9 = &mut self.volumes_e9[trade.aggressor as usize];
         *volume_e9 = volume_e9.saturating_add(trade.size_e9);
         self.notional_e18 = self.notional_e18.wrapping_add(trade.notional_e18);
         self.trades[trade.aggressor as usize] += 1;
     }
 
-    /// Sum of price times size, or [`NOTIONAL_TOO_LARGE`]: no sum of products is farther from 0 than the price that is farthest
-    /// from it times the volume, so where that has 127 bits, the sum modulo 2^128 is the sum.
+    /// Sum of price times size, or [`NOTIONAL_TOO_LARGE`]. The magnitude of the sum is at most the greatest magnitude
+    /// of a price times the volume. If that has 127 bits, the sum modulo 2^128 is the sum.
     #[inline(always)]
     pub fn notional_e18(&self) -> i128 {
         let price_e9 = self.high_e9.unsigned_abs().max(self.low_e9.unsigned_abs());
@@ -170,7 +170,7 @@ impl OpenBar {
         }
     }
 
-    /// Writes the bar but for its quote.
+    /// Writes the bar without its quote.
     pub fn write(&self, out: &mut Vec<u8>) {
         for value in
             [self.open_time_ns, self.close_time_ns, self.open_e9, self.high_e9, self.low_e9, self.close_e9]
@@ -182,7 +182,7 @@ impl OpenBar {
         self.trades.iter().for_each(|trades| put_i64(out, *trades));
     }
 
-    /// Reads what [`OpenBar::write`] wrote.
+    /// Reads the bytes of [`OpenBar::write`].
     pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
         let mut next = || get_i64(bytes, "open bar");
         let (open_time_ns, close_time_ns) = (next()?, next()?);

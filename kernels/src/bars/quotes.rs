@@ -1,4 +1,4 @@
-//! Quotes by event time: which of them is a bar's.
+//! Quotes by event time, and the choice of a bar's quote.
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,15 @@ use crate::state::{get_i64, get_u8, get_u32, put_i64, put_u8, put_u32};
 /// The most quotes that bars by count or volume keep for a slot.
 pub const RECENT_QUOTES_MAX: usize = 256;
 
-/// Stands for the size of a side of a quote that is kept no more.
+/// Marks the size of a side of a quote that is no longer kept.
 pub const FORGOTTEN: i64 = -2;
 
 /// A slot's best bid and ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Top {
-    /// Bid and ask; 0 where the side has no orders.
+    /// Bid and ask price; 0 for a side without orders.
     pub prices_e9: [i64; 2],
-    /// Their sizes in `10^exponent` of 1e-9, 0 where they are not told, or [`ABSENT`].
+    /// Their sizes in `10^exponent` of 1e-9; 0 if they are unknown, or [`ABSENT`].
     pub sizes: [i64; 2],
     pub exponent: u32,
 }
@@ -25,10 +25,10 @@ pub(crate) struct Top {
 impl Top {
     /// No orders.
     pub const NONE: Self = Self { prices_e9: [0; 2], sizes: [ABSENT; 2], exponent: 0 };
-    /// A quote that is kept no more.
+    /// A quote that is no longer kept.
     pub const FORGOTTEN: Self = Self { prices_e9: [0; 2], sizes: [FORGOTTEN; 2], exponent: 0 };
 
-    /// Sizes in 1e-9, or what stands for one.
+    /// Sizes in 1e-9; the marks for absent and forgotten sizes stay as they are.
     pub fn sizes_e9(&self) -> [i128; 2] {
         let unit = 10_i128.pow(self.exponent);
         self.sizes.map(|size| if size < 0 { size.into() } else { i128::from(size) * unit })
@@ -41,7 +41,7 @@ impl Top {
         put_u8(out, self.exponent as u8);
     }
 
-    /// Reads what [`Top::write`] wrote.
+    /// Reads the bytes of [`Top::write`].
     pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
         let mut next = || get_i64(bytes, "quote");
         let prices_e9 = [next()?, next()?];
@@ -69,7 +69,7 @@ pub(crate) struct Quote {
 }
 
 impl Quote {
-    /// The quote that is at a row, with the sizes that it has among those of the rows.
+    /// The quote at a row, with its sizes from the columns of the rows.
     #[inline(always)]
     pub fn of(rows: &Rows, row: usize, sizes: [i64; 2]) -> Self {
         let prices_e9 = [rows.price_e9[row], rows.size_e9[row]];
@@ -85,26 +85,26 @@ impl Quote {
         self.top.write(out);
     }
 
-    /// Reads what [`Quote::write`] wrote.
+    /// Reads the bytes of [`Quote::write`].
     pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
         Ok(Self { time_ns: get_i64(bytes, "quote")?, top: Top::read(bytes)? })
     }
 }
 
-/// A slot's newest quotes by event time: those that later trades may ask for, at most so many of them.
+/// A slot's newest quotes by event time: those that later trades may ask for, at most [`RECENT_QUOTES_MAX`].
 ///
-/// A bar by count or volume ends at a trade, at whatever event time that trade has. A trade that is not late is not older than
-/// the slot's newest quote by more than the allowed lateness, so that of all quotes from before that, one is enough.
+/// A bar by count or volume ends at a trade, at any event time. A trade that is not late is at most the allowed
+/// lateness older than the slot's newest quote. So one of all quotes from before that time is enough.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecentQuotes {
     /// Ascending by event time, and by arrival among equals.
     quotes: VecDeque<Quote>,
-    /// True if one was dropped that a trade might have asked for.
+    /// True if a quote was dropped that a trade might have asked for.
     pub has_forgotten: bool,
 }
 
 impl RecentQuotes {
-    /// Takes in a quote that arrived after those before.
+    /// Adds a quote that arrived after those before.
     #[inline]
     pub fn add(&mut self, quote: Quote, allowed_lateness_ns: i64) {
         let newer = self.quotes.iter().rev().take_while(|kept| kept.time_ns > quote.time_ns).count();
@@ -123,7 +123,7 @@ impl RecentQuotes {
         }
     }
 
-    /// Bid and ask of the last quote at an event time or before.
+    /// Bid and ask of the last quote at or before an event time.
     #[inline]
     pub fn at(&self, time_ns: i64) -> Top {
         let found = self.quotes.iter().rev().find(|quote| quote.time_ns <= time_ns);
@@ -135,14 +135,14 @@ impl RecentQuotes {
         self.quotes.iter()
     }
 
-    /// Writes whether a quote was dropped before, how many there are, and each, oldest first.
+    /// Writes a mark for dropped quotes, the number of quotes, and each quote, oldest first.
     pub fn write(&self, out: &mut Vec<u8>) {
         put_u8(out, u8::from(self.has_forgotten));
         put_u32(out, self.quotes.len() as u32);
         self.quotes.iter().for_each(|quote| quote.write(out));
     }
 
-    /// Reads what [`RecentQuotes::write`] wrote.
+    /// Reads the bytes of [`RecentQuotes::write`].
     pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
         let impossible = |found| StateError::Impossible { what: "recent quotes", found };
         let has_forgotten = match get_u8(bytes, "recent quotes")? {
@@ -162,7 +162,7 @@ impl RecentQuotes {
 }
 
 impl FromIterator<Quote> for RecentQuotes {
-    /// Quotes as they were kept, oldest first.
+    /// Collects kept quotes, which come oldest first.
     fn from_iter<I: IntoIterator<Item = Quote>>(quotes: I) -> Self {
         Self { quotes: quotes.into_iter().collect(), has_forgotten: false }
     }

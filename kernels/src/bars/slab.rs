@@ -1,4 +1,4 @@
-//! Open bars of one specification, and the quotes that they need, for all slots of a group.
+//! Open bars of one specification, with their quotes, for all slots of a group.
 
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ impl BarSlab {
         }
     }
 
-    /// True if bars are open that a watermark closes.
+    /// True if bars are open that a watermark will close.
     pub fn has_open_time_bars(&self) -> bool {
         match &self.open {
             OpenBars::Time(bars) => bars.has_open(),
@@ -60,7 +60,7 @@ impl BarSlab {
         }
     }
 
-    /// Number of bars with trades that a watermark closes.
+    /// Number of open bars with trades that a watermark will close.
     pub fn open_time_bars(&self) -> usize {
         match &self.open {
             OpenBars::Time(bars) => bars.open_count(),
@@ -79,8 +79,8 @@ impl BarSlab {
 
     /// Folds the trades and quotes of `range` and adds the bars that trades and watermarks close to `closed`.
     ///
-    /// Panics at a slot for which there is no room, and where more time bars are open than the lateness allows: whoever makes
-    /// rows leaves out late ticks and puts a watermark row before each tick that moves the watermark over a boundary.
+    /// Panics at a slot without room, and if more time bars are open than the lateness allows. The maker of rows leaves
+    /// out late ticks, and puts a watermark row before each tick that moves the watermark over a boundary.
     pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
         match &mut self.open {
             OpenBars::Time(bars) => bars.fold(rows, range, closed),
@@ -100,7 +100,8 @@ impl BarSlab {
         }
     }
 
-    /// Reads what [`BarSlab::write`] wrote for the same specification, lateness and number of slots, and moves `bytes` behind it.
+    /// Reads the bytes of [`BarSlab::write`] for the same specification, lateness and number of slots, and moves
+    /// `bytes` behind it.
     pub fn read(
         spec: BarSpec,
         allowed_lateness_ns: i64,

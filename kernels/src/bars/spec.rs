@@ -1,4 +1,4 @@
-//! What closes a bar, and the text that says so.
+//! The condition that closes a bar, and its text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How many time bars of one slot may be open at once.
+/// Greatest number of time bars of one slot that may be open at once.
 pub const OPEN_BARS_MAX: i64 = 4096;
 
 /// Units of time from the longest to the shortest, in nanoseconds.
@@ -22,7 +22,7 @@ const UNITS: [(&str, i64); 7] = [
 
 const ONE_E9: i64 = 1_000_000_000;
 
-/// What closes a bar. Its text is one of `250ms`, `1s`, `5m`, `1h`, `1d`, `tick:100`, `volume:0.5`.
+/// The condition that closes a bar. Its text is one of `250ms`, `1s`, `5m`, `1h`, `1d`, `tick:100`, `volume:0.5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum BarSpec {
@@ -43,7 +43,7 @@ pub enum BarSpec {
     },
 }
 
-/// Why a text or a specification is refused.
+/// Reasons for which a text or a specification is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BarSpecError {
     /// The text has none of the known forms.
@@ -54,17 +54,17 @@ pub enum BarSpecError {
         /// The text.
         text: String,
     },
-    /// A number that is not positive, or more than fits.
+    /// A number is not positive, or does not fit.
     #[error("`{text}`: {what} must be positive and below {limit}")]
     Range {
         /// The text.
         text: String,
-        /// Which number.
+        /// Name of the number.
         what: &'static str,
-        /// What it must be below.
+        /// The bound that it must be below.
         limit: &'static str,
     },
-    /// Too short an interval for the lateness.
+    /// The interval is too short for the lateness.
     #[error(
         "`{spec}`: with an allowed lateness of {allowed_lateness_ns} ns up to {open} bars of a symbol can be open, \
          {OPEN_BARS_MAX} are allowed: use a longer interval or less lateness"
@@ -98,9 +98,9 @@ impl BarSpec {
         Ok(())
     }
 
-    /// How many bars of one slot can be open at once. A tick at time t comes after bars that end at t − lateness or
-    /// before were closed, and no tick before it was later: the bars of (t − lateness ..= t) are ⌊lateness / interval⌋ + 2
-    /// at most.
+    /// Greatest number of bars of one slot that can be open at once. At a tick at time t, bars that end at t − lateness
+    /// or before are closed, and no earlier tick was later. So the bars of (t − lateness ..= t) are open, at most
+    /// ⌊lateness / interval⌋ + 2.
     pub(crate) fn open_bars_max(self, allowed_lateness_ns: i64) -> i64 {
         match self {
             Self::Time { interval_ns } => (allowed_lateness_ns.max(0) / interval_ns).saturating_add(2),
@@ -170,7 +170,7 @@ impl From<BarSpec> for String {
     }
 }
 
-/// Digits as a number; `None` where it does not fit.
+/// Digits as a number; `None` if it does not fit.
 fn whole(text: &str, digits: &str) -> Result<Option<i64>, BarSpecError> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(BarSpecError::Form { text: text.to_owned() });

@@ -9,36 +9,36 @@ use crate::StateError;
 use crate::rows::{RowKind, Rows};
 use crate::state::{get_i64, get_u8, get_u32, put_i64, put_u8, put_u32};
 
-/// Open bars of one interval, oldest first. How many there are is bounded by the lateness that the watermark allows.
+/// Open bars of one interval, oldest first. The lateness that the watermark allows bounds their number.
 #[derive(Clone, Debug)]
 pub(crate) struct TimeBars {
     interval_ns: i64,
     /// The most bars that may be open at once.
     open_max: i64,
     slots: usize,
-    /// Ascending by number.
+    /// Open bars, ascending by number.
     open: Vec<OpenRow>,
     /// Spare rows without bars, for those that open next.
     spare: Vec<OpenRow>,
-    /// By slot: the last quote before all open bars.
+    /// The last quote before all open bars, by slot.
     last_quotes: Vec<Top>,
 }
 
-/// The bars of all slots with the same number. Slots that have neither trades nor quotes in it take no room for one.
+/// The bars of all slots with the same number. Slots with neither trades nor quotes in it have no bar.
 #[derive(Clone, Debug, Default)]
 struct OpenRow {
     /// The bar spans event times `number · interval .. (number + 1) · interval`.
     number: i64,
-    /// By slot: the place of its bar among `bars`, from 1; 0 where it has none.
+    /// Place of a slot's bar in `bars`, counted from 1; 0 if the slot has none.
     places: Vec<u32>,
-    /// In the order of their first tick; none is empty.
+    /// Bars in the order of their first tick; none is empty.
     bars: Vec<OpenBar>,
-    /// The slots of these.
+    /// The slots of the bars.
     touched: Vec<u32>,
 }
 
 impl OpenRow {
-    /// The bar of a slot, which is empty if it has none so far: something is to be added to it.
+    /// The bar of a slot, to which something must be added; it is empty if the slot had none so far.
     #[inline(always)]
     fn bar_mut(&mut self, slot: u32) -> &mut OpenBar {
         let place = &mut self.places[slot as usize];
@@ -56,10 +56,10 @@ impl OpenRow {
     }
 }
 
-/// Bars that a row without any keeps room for: a bar that once had all symbols does not hold on to their memory.
+/// Bars for which an empty row keeps room, so that a bar that once had all symbols does not hold on to their memory.
 const SPARE_BARS_MAX: usize = 64;
 
-/// The open bar into which the last tick fell, where the next one is looked for first.
+/// The open bar of the last tick, in which the next one is looked for first.
 #[derive(Clone, Copy)]
 struct Current {
     position: usize,
@@ -68,7 +68,7 @@ struct Current {
 }
 
 impl Current {
-    /// Stands for no bar: no event time lies in it.
+    /// The mark of no bar: no event time lies in it.
     const NONE: Self = Self { position: 0, start_ns: 0, end_ns: 0 };
 }
 
@@ -127,7 +127,7 @@ impl TimeBars {
         }
     }
 
-    /// The open bar at an event time, which is opened where there is none.
+    /// The open bar at an event time, which is opened if it does not exist.
     fn bar_at(&mut self, time_ns: i64) -> Current {
         let number = time_ns.div_euclid(self.interval_ns);
         let position = match self.open.binary_search_by_key(&number, |row| row.number) {
@@ -149,8 +149,8 @@ impl TimeBars {
         Current { position, start_ns: self.start_ns(number), end_ns: self.end_ns(number) }
     }
 
-    /// Closes the bars that end at the watermark or before, oldest first, so that a bar without a quote of its own has the last
-    /// one of those before it.
+    /// Closes the bars that end at the watermark or before, oldest first. So a bar without a quote of its own has the
+    /// last one before it.
     fn close(&mut self, watermark_ns: i64, rows: &Rows, cause: usize, closed: &mut ClosedBars) {
         let count = self.open.iter().take_while(|row| self.end_ns(row.number) <= watermark_ns).count();
         for position in 0..count {
@@ -175,7 +175,7 @@ impl TimeBars {
         self.spare.extend(self.open.drain(..count));
     }
 
-    /// Event time at which a bar starts. A time beyond the range of i64 is given as the end of that range.
+    /// Event time at which a bar starts, clamped to the range of i64.
     fn start_ns(&self, number: i64) -> i64 {
         number.saturating_mul(self.interval_ns)
     }
@@ -221,8 +221,8 @@ impl TimeBars {
         self.last_quotes[slot] = quote;
     }
 
-    /// Writes for each slot the last quote before its open bars, how many these are, and their numbers and contents, oldest
-    /// first.
+    /// Writes for each slot the last quote before its open bars, the number of these, and their numbers and contents,
+    /// oldest first.
     pub fn write(&self, out: &mut Vec<u8>) {
         for slot in 0..self.slots {
             self.last_quotes[slot].write(out);
@@ -263,7 +263,7 @@ impl TimeBars {
         Err(StateError::Impossible { what: "open bar times", found })
     }
 
-    /// Reads what [`TimeBars::write`] wrote.
+    /// Reads the bytes of [`TimeBars::write`].
     pub fn read(
         interval_ns: i64,
         open_max: i64,
@@ -295,7 +295,7 @@ impl TimeBars {
     }
 }
 
-/// Makes a list longer, with room for a quarter more: doubling would leave half of what all slots take unused.
+/// Lengthens a list, with room for a quarter more: doubling would leave half of the memory of all slots unused.
 fn grow<T: Clone>(list: &mut Vec<T>, len: usize, value: T) {
     if len > list.capacity() {
         list.reserve_exact(len + len / 4 - list.len());

@@ -1,8 +1,8 @@
-// Puts closed bars where they belong: the twin of `twin.rs`, whose module `compaction` has the formula.
+// Puts closed bars in order: the twin of `twin.rs`; the formula is in the module `compaction`.
 //
-//   scan_places  one thread per place: counts the bars of the places before it in its tile, and those of each tile.
-//   scan_tiles   one block: counts the bars of the tiles before each tile.
-//   gather_bars  sixteen threads per bar: copies it, so that neighbouring threads copy neighbouring words.
+//   scan_places  one thread per place. Counts the bars of the places before it in its tile, and those of each tile.
+//   scan_tiles   one block. Counts the bars of the tiles before each tile.
+//   gather_bars  sixteen threads per bar. Copies it, so that neighbouring threads copy neighbouring words.
 
 #include "device.cuh"
 
@@ -15,10 +15,10 @@ static const u32 WARPS_MAX = 32;
 
 struct CompactionArgs {
     u64 places;
-    u32 *by_place;  // Bars; then those of the places before in its tile.
-    u32 *by_tile;   // Bars; then those of the tiles before.
+    u32 *by_place;  // Number of bars; then of the places before it in its tile.
+    u32 *by_tile;   // Number of bars; then of the tiles before it.
     const u32 *closed_count;
-    u64 closed_max;  // Bars that there is room for: those behind are lost.
+    u64 closed_max;  // Number of bars with room; further ones are lost.
     const ClosedBar *closed;
     ClosedBar *ordered;
 };

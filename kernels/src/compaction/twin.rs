@@ -1,4 +1,4 @@
-//! What the kernels do to closed bars, on the host.
+//! The work of the kernels on closed bars, on the host.
 
 use crate::device::DeviceClosedBar;
 

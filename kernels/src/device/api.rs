@@ -1,4 +1,4 @@
-//! What a device is to its host: memory, copies, and kernels that run.
+//! A device as its host sees it: memory, copies, and kernels that run.
 
 use thiserror::Error;
 
@@ -10,59 +10,60 @@ pub const DOWNLOADS_MAX: usize = 2;
 /// An address in a device's memory.
 pub type Address = u64;
 
-/// A device: its memory, and the kernels that it runs. Everything happens in the order of the calls, with one exception: an upload need
-/// not wait for what was asked for since the upload before it, if no memory was allocated in between. So uploads that go to two places
-/// in turns run beside the kernels. Only downloads make the caller wait. A device that has failed once fails for ever.
+/// A device: its memory, and the kernels that it runs. Everything happens in the order of the calls, with one
+/// exception. An upload need not wait for calls since the upload before it, if no memory was allocated in between. So
+/// uploads that alternate between two places run beside the kernels. Only downloads make the caller wait. A device that
+/// has failed once fails for ever.
 pub trait Device: Send {
     /// New memory of zeros, aligned for anything.
     fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError>;
 
-    /// Frees what [`Device::allocate`] gave.
+    /// Frees memory of [`Device::allocate`].
     fn free(&mut self, address: Address) -> Result<(), DeviceError>;
 
     /// Host memory of this many bytes, aligned for anything, to be filled and uploaded; its content is undefined.
     fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError>;
 
-    /// Copies the first `bytes` bytes of what [`Device::staging`] gave last to an address.
+    /// Copies the first `bytes` bytes of the last memory of [`Device::staging`] to an address.
     fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError>;
 
-    /// Copies bytes to the host, once everything that was asked for before is done.
+    /// Copies bytes to the host once all earlier calls are done.
     fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
     /// Begins to copy bytes to the host, at most [`DOWNLOADS_MAX`] times at once.
     fn begin_download(&mut self, from: Address, bytes: usize) -> Result<(), DeviceError>;
 
-    /// Waits for the copy that was begun first, and gives it.
+    /// Waits for the copy that was begun first, and returns its bytes.
     fn end_download(&mut self) -> Result<&[u8], DeviceError>;
 
-    /// Copies bytes to the host that were there when the copy was begun that [`Device::end_download`] gave last: what was asked for
-    /// since is not waited for.
+    /// Copies bytes to the host as they were when the last copy that [`Device::end_download`] returned was begun. Calls
+    /// since then are not waited for.
     fn download_ended(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
     /// Sets bytes to zero.
     fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError>;
 
-    /// Runs a kernel with at least this many threads. `args` are the bytes of the struct that it takes.
+    /// Runs a kernel with at least this many threads. `args` are the bytes of its argument struct.
     fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError>;
 
-    /// Another stream of the device, of the lowest priority, for the work of another thread: kernels of this stream go first. What is
-    /// asked of it happens in an order of its own, beside this stream, and it must use only memory that it allocated. Once either of the
-    /// two has failed, both have.
+    /// Another stream of the device, of the lowest priority, for the work of another thread: kernels of this stream go
+    /// first. Its calls have an order of their own, beside this stream, and it must use only memory that it allocated.
+    /// Once either of the two has failed, both have.
     fn background(&mut self) -> Result<Box<dyn Device>, DeviceError>;
 }
 
-/// Where devices come from.
+/// A source of devices.
 pub trait Devices: Send + Sync {
-    /// Opens a device by its name, as `cuda:0`.
+    /// Opens a device by its name, such as `cuda:0`.
     fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError>;
 
-    /// The figures of a device now; `None` where they cannot be known. Takes no longer than a few milliseconds.
+    /// The present figures of a device; `None` if they are unavailable. Takes at most a few milliseconds.
     fn sample(&self, _name: &str) -> Option<Sample> {
         None
     }
 }
 
-/// Figures of a device. What it does not answer is `None`.
+/// Figures of a device; `None` for a figure that it does not report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// Share of the last moments in which a kernel ran, %.
@@ -81,12 +82,12 @@ pub struct Sample {
     pub sm_clock_mhz: Option<u32>,
     /// Clock of the memory, MHz.
     pub memory_clock_mhz: Option<u32>,
-    /// Why the clocks are not higher, as NVML's bits.
+    /// Reasons why the clocks are not higher, as NVML's bits.
     pub throttle_bits: Option<u64>,
-    /// Memory errors since the driver was loaded that could not be corrected.
+    /// Uncorrected memory errors since the driver was loaded.
     pub ecc_errors_uncorrected: Option<u64>,
-    /// The last critical Xid error of the device since the sample before: after it, nothing of it can be trusted. The first sample
-    /// begins to look for them.
+    /// The last critical Xid error of the device since the sample before; after it, no result of the device can be
+    /// trusted. The first sample begins to look for such errors.
     pub xid: Option<u64>,
 }
 
@@ -101,7 +102,7 @@ impl Devices for NoDevices {
     }
 }
 
-/// Why a device did not do what it was asked to.
+/// Errors of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DeviceError {
     /// There is no such device, or it cannot be used.
@@ -109,7 +110,7 @@ pub enum DeviceError {
     Unavailable {
         /// Its name.
         device: String,
-        /// What was found.
+        /// The reason.
         reason: String,
     },
     /// The device has no memory left.
@@ -127,20 +128,20 @@ pub enum DeviceError {
         device: String,
         /// The kernel's function or file.
         kernel: &'static str,
-        /// The compiler's or the driver's words.
+        /// Text of the compiler or the driver.
         reason: String,
     },
-    /// A call failed; the device is of no use any more.
+    /// A call failed; the device cannot be used any more.
     #[error("{device} failed in {call}: {reason}")]
     Failed {
         /// Its name.
         device: String,
-        /// What it was asked to do.
+        /// Name of the call.
         call: &'static str,
-        /// The driver's words.
+        /// Text of the driver.
         reason: String,
     },
-    /// The device has no room for bars, which cannot be by the configuration: so its state is damaged.
+    /// The device has no room for bars. The configuration excludes that, so its state is damaged.
     #[error(
         "{device} has no room for the bars of a batch, which the configuration excludes: its state is void"
     )]

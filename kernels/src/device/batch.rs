@@ -23,16 +23,16 @@ use crate::compaction::{CompactionArgs, GATHER_THREADS, TILE};
 use crate::indicators::device::IndicatorArgs;
 use crate::signals::device::SignalArgs;
 
-/// Up to this many bytes, room is made for all bars that may be open, without asking how many are. Above it they are counted first,
-/// because where very many may be open, few are.
+/// Up to this many bytes, room is made for the greatest number of open bars without counting them. Above it they are
+/// counted first, because few of so many possible ones are open.
 const OPEN_BYTES_UNASKED: usize = 64 << 20;
 
-/// Number of bars that were closed, and whether there was no room for one of them.
+/// Number of closed bars, and 1 if there was no room for one of them, else 0.
 type Counters = [u32; 2];
 
-/// Number of closed bars that the first download asks for beyond those that are expected.
+/// Number of closed bars that the first download covers beyond the expected ones.
 const CLOSED_MORE: usize = 64;
-/// The most closed bars that the first download asks for, before their number is known.
+/// Most closed bars that the first download covers, before their number is known.
 const GUESS_MAX: usize = 16_384;
 
 /// Rows in a device's memory.
@@ -43,13 +43,13 @@ pub struct StagedBatch {
 
 /// A batch whose kernels run, or are about to.
 pub struct RunningBatch {
-    /// Memory for what the kernels pass to each other; `None` where there are no slots.
+    /// Memory for data that kernels pass to each other; `None` if there are no slots.
     work: Option<BatchMemory>,
     /// Number of bars whose download is under way.
     guess: usize,
 }
 
-/// Addresses of what kernels pass to each other and to the host.
+/// Addresses of data that kernels pass to each other and to the host.
 struct BatchMemory {
     /// Number of bars closed so far, by place. The counters lie behind it, and the bars in order behind them.
     closed_by_place: Address,
@@ -76,13 +76,14 @@ impl DeviceSlab {
         Ok(StagedBatch { args })
     }
 
-    /// Runs rows that were staged last, and waits for the bars that they close.
+    /// Runs the rows that were staged last, and waits for the bars that they close.
     pub fn run(&mut self, batch: &StagedBatch) -> Result<Vec<DeviceClosedBar>, DeviceError> {
         let running = self.begin(batch)?;
         self.finish(running)
     }
 
-    /// Begins to run the rows that were staged last. One more batch may be staged and begun before this one is finished.
+    /// Begins to run the rows that were staged last. One more batch may be staged and begun before this one is
+    /// finished.
     pub fn begin(&mut self, batch: &StagedBatch) -> Result<RunningBatch, DeviceError> {
         let rows = batch.args;
         let places = rows.places as usize;
@@ -111,8 +112,9 @@ impl DeviceSlab {
         Ok(RunningBatch { work: Some(work), guess })
     }
 
-    /// Waits for the batch that was begun first: the bars that it closed, by place, and each place's by specification and as
-    /// they closed. A bar's place counts the slots of all groups, its row all their rows.
+    /// Waits for the batch that was begun first. Returns its closed bars by place, and those of a place by
+    /// specification in the order in which they closed. A bar's place counts the slots of all groups, and its row all
+    /// their rows.
     pub fn finish(&mut self, batch: RunningBatch) -> Result<Vec<DeviceClosedBar>, DeviceError> {
         let RunningBatch { work: Some(work), guess } = batch else { return Ok(Vec::new()) };
         let (head, bars) = self.device.end_download()?.split_at(ALIGNMENT);
@@ -132,7 +134,7 @@ impl DeviceSlab {
         Ok(closed_bars)
     }
 
-    /// Room for a batch, where nothing is counted yet.
+    /// Memory for a batch, in which nothing is counted yet.
     fn work_for(&mut self, rows: &FoldArgs) -> Result<BatchMemory, DeviceError> {
         let (places, trades, quotes) = (rows.places as usize, rows.trades as usize, rows.quotes as usize);
         let closed_max = self.closed_max(rows.slot, places, trades)?;
@@ -164,7 +166,7 @@ impl DeviceSlab {
         })
     }
 
-    /// Folds rows under one specification, and advances indicators and zones by the bars that close.
+    /// Folds rows under one specification, and advances indicators and zones by the closed bars.
     fn run_spec(&mut self, spec: usize, rows: &FoldArgs, work: &BatchMemory) -> Result<(), DeviceError> {
         let (places, trades, quotes) = (rows.places as usize, rows.trades as usize, rows.quotes as usize);
         let of_spec = FoldArgs::new(self.config.bars[spec], self.config.allowed_lateness_ns);
@@ -211,13 +213,13 @@ impl DeviceSlab {
         self.launch(&DETECT_SIGNALS, &signals, places)
     }
 
-    /// Number of bars that are copied before it is known how many there are: as many as last time and some more, so that one copy is
-    /// mostly enough.
+    /// Number of bars that are copied before their number is known: a little more than last time, so that one copy is
+    /// usually enough.
     fn guess(&self, work: &BatchMemory) -> usize {
         (self.closed_before + self.closed_before / 4 + CLOSED_MORE).min(GUESS_MAX).min(work.closed_max)
     }
 
-    /// The most bars of all specifications that this many trades can close.
+    /// Most bars of all specifications that this many trades can close.
     fn closed_max(&mut self, slot: Address, places: usize, trades: usize) -> Result<usize, DeviceError> {
         let mut closed_max = 0;
         for (number, spec) in self.config.bars.clone().into_iter().enumerate() {

@@ -1,8 +1,8 @@
-// What all kernels share: names of types, and which slot a thread works on.
+// Declarations for all kernels: names of types, and the slot of a thread.
 //
 // The numeric contract is that of the crate. Kernels are compiled without contraction (`--fmad=false`); divisions and
-// square roots are rounded to nearest, as on processors. NaN has one form here, because the results that are NaN stand for
-// "not available" and nothing is computed from them.
+// square roots are rounded to nearest, as on processors. NaN has one form here: a result of NaN means "not available",
+// and nothing is computed from it.
 #pragma once
 
 #include "indicators.cuh"
@@ -30,8 +30,8 @@ static const u32 INDICATOR_COLUMNS = (INDICATORS + 1) / 2 * 2;
 struct ClosedBar {
     i128 volume_e9;
     i128 notional_e18;
-    i128 volumes_e9[2];      // Of trades with aggressive buyers and sellers.
-    i128 quote_sizes_e9[2];  // Of bid and ask; below 0 where there is none or the quote is forgotten.
+    i128 volumes_e9[2];      // Volumes of aggressive buyers and sellers.
+    i128 quote_sizes_e9[2];  // Sizes of bid and ask; below 0 if absent or forgotten.
     i64 start_ns;
     i64 end_ns;
     i64 open_e9;
@@ -39,19 +39,19 @@ struct ClosedBar {
     i64 low_e9;
     i64 close_e9;
     i64 trades;
-    i64 trades_of[2];  // With aggressive buyers and sellers.
+    i64 trades_of[2];  // Trades of aggressive buyers and sellers.
     i64 bid_e9;
     i64 ask_e9;
     u32 place;
     u32 row;
-    u32 next;      // The slot's next one, or NONE.
-    u32 detected;  // For each relation a bit for entering above, and the next for entering below.
+    u32 next;      // The slot's next bar, or NONE.
+    u32 detected;  // Two bits for each relation: entering above, then entering below.
     double indicators[INDICATOR_COLUMNS];
-    u32 spec;  // Which bar specification: bars of all are in one list.
-    u32 rank;  // Bars that its place had closed before it, of all specifications.
+    u32 spec;  // Number of the bar specification; one list has bars of all.
+    u32 rank;  // Number of bars that its place closed before it, of all specifications.
 };
 
-// The bars that slots have closed: each slot's in a list, in the order they closed.
+// The bars that slots have closed: a list for each slot, in the order of closing.
 struct ClosedBars {
     u64 places;
     const u32 *slot;   // By place.

@@ -1,4 +1,4 @@
-//! Faults of devices, on purpose: for tests, and for those who want to see what becomes of a pipeline.
+//! Planted faults of devices, for tests and for demonstrations of a pipeline's behaviour.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use thiserror::Error;
 
 use super::{Address, Device, DeviceError, Devices, Kernel, Sample};
 
-/// What goes wrong.
+/// A planted fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The launch with this number, counted from 0, fails, and everything after it.
+    /// The launch with this number, counted from 0, fails, and so does everything after it.
     Launch(u64),
-    /// The launch with this number takes this long, which the next download waits for.
+    /// The launch with this number takes this long; the next download waits for it.
     Hang(u64, Duration),
-    /// After this many allocations there is no more memory.
+    /// Allocations after this many find no memory.
     OutOfMemory(u64),
     /// The device is gone after this many downloads; one that is begun and ended by two calls counts twice.
     Gone(u64),
@@ -52,14 +52,14 @@ impl FromStr for Fault {
     }
 }
 
-/// Devices of which some have a fault, each time they are opened.
+/// Devices, some of which have a fault each time they are opened.
 pub struct FaultyDevices {
     devices: Arc<dyn Devices>,
     faults: Vec<(String, Fault)>,
 }
 
 impl FaultyDevices {
-    /// Gives faults to devices by their names, or, with `/background` behind the name, to the stream of that device for slices.
+    /// Gives faults to devices by name. A name with `/background` behind it means that device's stream for slices.
     pub fn new(devices: Arc<dyn Devices>, faults: Vec<(String, Fault)>) -> Self {
         Self { devices, faults }
     }
@@ -106,7 +106,7 @@ pub struct FaultyDevice {
     downloads: u64,
     uploaded_bytes: u64,
     hung: bool,
-    /// Whether the context is broken. Written by any stream of it, and read by all.
+    /// True if the context is broken. Any stream of it writes this, and all read it.
     failed: Arc<AtomicBool>,
 }
 
@@ -134,7 +134,7 @@ impl FaultyDevice {
         }
     }
 
-    /// The same in a context that it shares with others: whatever breaks it breaks all of them.
+    /// The same device in a context that it shares with others: a failure of one breaks all of them.
     pub fn in_context(self, failed: Arc<AtomicBool>) -> Self {
         Self { failed, ..self }
     }

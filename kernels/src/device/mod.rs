@@ -1,7 +1,7 @@
-//! Kernels as a GPU has them: their sources, and the arguments and state that they are given.
+//! Kernels for GPUs: their sources, arguments and state.
 //!
-//! Each `.cu` file stands beside its twin in Rust and gives the same bits. Arguments are one struct per kernel, of fields of
-//! eight bytes, so that both sides lay it out alike; pointers are addresses in the device's memory.
+//! Each `.cu` file stands beside its twin in Rust and gives the same bits. Each kernel takes one struct of eight-byte
+//! fields, which both sides lay out alike; pointers are addresses in the device's memory.
 
 mod api;
 mod batch;
@@ -31,13 +31,13 @@ pub(crate) use workspace::{Workspace, piece_bytes, with_workspace};
 pub struct CudaSource {
     /// Its name.
     pub name: &'static str,
-    /// What is in it.
+    /// The source text.
     pub text: &'static str,
 }
 
 /// The headers that kernels include, each behind those that it needs.
 pub const HEADERS: [CudaSource; 16] = [
-    // Made from the table of indicators: there is no such file.
+    // This header is made from the table of indicators; there is no such file.
     CudaSource { name: "indicators.cuh", text: crate::indicators::HEADER },
     CudaSource { name: "device.cuh", text: include_str!("device.cuh") },
     CudaSource { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
@@ -57,7 +57,7 @@ pub const HEADERS: [CudaSource; 16] = [
 ];
 
 impl CudaSource {
-    /// Whether it includes a header itself.
+    /// True if it includes a header itself.
     fn includes(&self, header: &CudaSource) -> bool {
         let is_of_header = |line: &str| {
             line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"')) == Some(header.name)
@@ -65,7 +65,7 @@ impl CudaSource {
         self.text.lines().any(is_of_header)
     }
 
-    /// The lines of the text that are code: without its includes, which stand before it in a program, and without `#pragma once`.
+    /// The lines of code: without includes, whose texts stand before it in a program, and without `#pragma once`.
     fn body(&self) -> impl Iterator<Item = &'static str> {
         self.text.lines().filter(|line| !line.starts_with("#include \"") && *line != "#pragma once")
     }
@@ -74,11 +74,11 @@ impl CudaSource {
 /// A kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Name of its function, of C linkage.
+    /// Name of its function, which has C linkage.
     pub function: &'static str,
-    /// Name of the struct that it is given.
+    /// Name of its argument struct.
     pub args: &'static str,
-    /// The file it is in.
+    /// The source file of the kernel.
     pub source: CudaSource,
 }
 
@@ -87,14 +87,14 @@ const BARS: CudaSource = CudaSource { name: "bars.cu", text: include_str!("../ba
 /// Folds runs of trades, 32 of them a thread: takes [`FoldArgs`].
 pub const FOLD_RUNS: Kernel = Kernel { function: "fold_runs", args: "warptape::FoldArgs", source: BARS };
 
-/// Merges what `fold_runs` and `fold_quotes` made into open bars, and closes them: takes [`FoldArgs`].
+/// Merges the parts of `fold_runs` and `fold_quotes` into open bars, and closes them: takes [`FoldArgs`].
 pub const CLOSE_BARS: Kernel = Kernel { function: "close_bars", args: "warptape::FoldArgs", source: BARS };
 
 /// Folds runs of quotes for time bars, 32 of them a thread: takes [`FoldArgs`].
 pub const FOLD_QUOTES: Kernel = Kernel { function: "fold_quotes", args: "warptape::FoldArgs", source: BARS };
 
 impl Kernel {
-    /// The source of the kernel and everything that it includes, as one text for a compiler.
+    /// The source of the kernel and all its headers, as one text for a compiler.
     pub fn program(&self) -> String {
         let mut sources = vec![self.source];
         for header in HEADERS.iter().rev() {
@@ -133,7 +133,7 @@ pub const SCAN_PLACES: Kernel = compaction("scan_places");
 /// Counts the closed bars before each tile, in one block: takes [`CompactionArgs`].
 pub const SCAN_TILES: Kernel = compaction("scan_tiles");
 
-/// Copies closed bars to where they belong: takes [`CompactionArgs`].
+/// Copies closed bars to their places in order: takes [`CompactionArgs`].
 pub const GATHER_BARS: Kernel = compaction("gather_bars");
 
 /// Moves the state of slots from one place in memory to another: takes `MoveArgs`.
@@ -179,7 +179,7 @@ pub const CENTRE_RETURNS: Kernel =
 pub const SUM_PRODUCTS: Kernel =
     Kernel { function: "sum_products", args: "warptape::CovarianceArgs", source: COVARIANCE };
 
-/// The kernels that lanes run for ticks, and that of sweeps.
+/// The kernels that lanes run for ticks, and the kernel of sweeps.
 const OF_TICKS: [Kernel; 10] = [
     FOLD_RUNS,
     CLOSE_BARS,
@@ -196,11 +196,11 @@ const OF_TICKS: [Kernel; 10] = [
 const OF_PORTFOLIOS: [Kernel; 6] =
     [DRAW_NORMALS, MOVE_SPOTS, REVALUE_POSITIONS, SUM_BOOKS, CENTRE_RETURNS, SUM_PRODUCTS];
 
-/// All kernels; those of a file stand side by side.
+/// All kernels; those of a file are adjacent.
 pub const KERNELS: [Kernel; OF_TICKS.len() + pricing::KERNELS.len() + OF_PORTFOLIOS.len()] =
     joined(&[&OF_TICKS, &pricing::KERNELS, &OF_PORTFOLIOS]);
 
-/// The lists one behind the other, `N` kernels in all.
+/// The lists joined, `N` kernels in all.
 const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
     let mut all = [FOLD_RUNS; N];
     let (mut list, mut place, mut at) = (0, 0, 0);
@@ -215,7 +215,7 @@ const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
     all
 }
 
-/// Options of the compiler but for the architecture: nothing is contracted or reassociated, and divisions and square
-/// roots are rounded to nearest.
+/// Compiler options except the architecture: nothing is contracted or reassociated, and divisions and square roots are
+/// rounded to nearest.
 pub const COMPILER_OPTIONS: [&str; 6] =
     ["--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--device-int128"];

@@ -10,12 +10,12 @@ use crate::indicators::IndicatorParams;
 use crate::indicators::device::IndicatorConstants;
 use crate::signals::SignalParams;
 
-/// The configuration that the layout and meaning of the state of slots depend on.
+/// The configuration on which the layout and meaning of the state of slots depend.
 #[derive(Clone, Debug)]
 pub struct SlabConfig {
     /// Bar specifications.
     pub bars: Vec<BarSpec>,
-    /// How far event times may fall behind, in nanoseconds.
+    /// Allowed lateness of event times, in nanoseconds.
     pub allowed_lateness_ns: i64,
     /// Windows of indicators.
     pub indicators: IndicatorParams,
@@ -40,17 +40,17 @@ pub struct DeviceSlab {
     /// The memory of each field, with room for `capacity` slots.
     pub(super) memory: Vec<Address>,
     pub(super) capacity: usize,
-    /// Number of slots that were ever taken; the memory of those behind them is zero.
+    /// Number of slots that were ever taken; the memory of further ones is zero.
     pub(super) used: usize,
     /// Slots that were given back, whose memory holds old values.
     pub(super) free: Vec<u32>,
     /// Number of bars that the last batch closed.
     pub(super) closed_before: usize,
-    /// Memory for uploads, of which each one takes the part that the one before it did not.
+    /// Memory for uploads; each upload takes the part that the one before it did not.
     pub(super) input: Turns,
-    /// Memory for what kernels pass to each other and to the host: that of a batch, and of the one before it.
+    /// Memory for data that kernels pass to each other and to the host: that of a batch, and of the one before it.
     pub(super) work: Turns,
-    /// Memory for whatever else is downloaded.
+    /// Memory for all other downloads.
     pub(super) scratch: Buffer,
 }
 
@@ -77,7 +77,7 @@ impl Buffer {
     }
 }
 
-/// Memory that is used in turns, so that what comes next need not wait for what was before.
+/// Memory that is used in turns, so that the next use need not wait for the one before.
 #[derive(Default)]
 pub(super) struct Turns {
     buffers: [Buffer; 2],
@@ -85,7 +85,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Memory of this many bytes, other than the one that was given last.
+    /// Memory of this many bytes, other than the one that was returned last.
     pub(super) fn next(&mut self, device: &mut dyn Device, bytes: usize) -> Result<Address, DeviceError> {
         self.turn = 1 - self.turn;
         self.buffers[self.turn].room(device, bytes)
@@ -96,7 +96,7 @@ impl Turns {
     }
 }
 
-/// The layout of arrays one behind the other.
+/// The layout of consecutive arrays.
 #[derive(Default)]
 pub(super) struct Layout {
     pub(super) bytes: usize,
@@ -138,7 +138,7 @@ impl DeviceSlab {
         Ok(slab)
     }
 
-    /// Takes slots, which are in the state in which slots begin.
+    /// Takes slots, which are in the initial state.
     pub fn take_slots(&mut self, count: usize) -> Result<Vec<u32>, DeviceError> {
         let again = self.free.split_off(self.free.len().saturating_sub(count));
         self.clear(&again)?;
@@ -182,18 +182,18 @@ impl DeviceSlab {
         Ok(())
     }
 
-    /// Waits until everything before is done.
+    /// Waits until all earlier calls are done.
     pub fn wait(&mut self) -> Result<(), DeviceError> {
         self.device.download(self.memory[0], &mut [])
     }
 
-    /// Bytes of the device's memory that are used for slots, for uploads, and for what kernels pass to each other.
+    /// Bytes of the device's memory for slots, for uploads, and for data that kernels pass to each other.
     pub fn memory_bytes(&self) -> [usize; 3] {
         let slots = self.fields.iter().map(|field| field.bytes(self.capacity)).sum();
         [slots, self.input.bytes(), self.work.bytes() + self.scratch.bytes]
     }
 
-    /// Copies arrays to the device, all at once, and gives their addresses.
+    /// Copies arrays to the device at once, and returns their addresses.
     fn upload<const N: usize>(&mut self, arrays: [&[u8]; N]) -> Result<[Address; N], DeviceError> {
         let mut layout = Layout::default();
         let places = arrays.map(|array| layout.add::<u8>(array.len()));
@@ -244,7 +244,7 @@ impl DeviceSlab {
         Ok(())
     }
 
-    /// Sets the state of slots to that in which slots begin.
+    /// Sets the state of slots to the initial one.
     fn clear(&mut self, slots: &[u32]) -> Result<(), DeviceError> {
         if slots.is_empty() {
             return Ok(());
@@ -272,7 +272,7 @@ impl DeviceSlab {
     }
 }
 
-/// Packed memory, to or from which the state of slots is moved: the words of all fields, one behind the other.
+/// Packed memory, to or from which the state of slots is moved: the words of all fields, one field after the other.
 #[derive(Clone, Copy)]
 enum Packed {
     Zeros,

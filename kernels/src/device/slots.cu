@@ -6,8 +6,8 @@ namespace warptape {
 
 // Words of eight bytes of slots in memory, where either a slot's words or a word's slots lie side by side.
 struct Words {
-    u64 *at;          // Null: zeros.
-    const u32 *slot;  // By place; null: the place itself.
+    u64 *at;          // Null for zeros.
+    const u32 *slot;  // Slot by place; null if it is the place itself.
     u64 slot_stride;
     u64 word_stride;
 };

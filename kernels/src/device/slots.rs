@@ -10,7 +10,7 @@ use crate::indicators::IndicatorSlab;
 use crate::indicators::device::IndicatorArrays;
 use crate::signals::SignalSlab;
 
-/// Number of words of eight bytes that an open bar takes.
+/// Number of words of eight bytes of an open bar.
 const BAR_WORDS: usize = size_of::<DeviceBar>() / 8;
 const _: () = assert!(BAR_WORDS * 8 == size_of::<DeviceBar>());
 
@@ -48,12 +48,12 @@ pub struct SpecState<'a> {
     pub signals: &'a mut SignalSlab,
 }
 
-/// One quantity or several of each slot of a slab.
+/// One or several quantities of each slot of a slab.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     /// Words of each slot.
     pub words: usize,
-    /// Whether a word's slots lie side by side; otherwise a slot's words do.
+    /// True if the slots of a word lie side by side; otherwise the words of a slot do.
     by_word: bool,
 }
 
@@ -64,7 +64,7 @@ impl Field {
         Words { at, slot, slot_stride: slot_stride as u64, word_stride: word_stride as u64 }
     }
 
-    /// Bytes that the field takes with room for `capacity` slots.
+    /// Bytes of the field with room for `capacity` slots.
     pub fn bytes(&self, capacity: usize) -> usize {
         8 * self.words * capacity
     }
@@ -103,7 +103,7 @@ pub(super) fn fields(config: &SlabConfig) -> Vec<Field> {
     fields
 }
 
-/// All words of the first `slots` slots, field by field, with no room between them.
+/// All words of the first `slots` slots, field by field, without gaps.
 pub(super) fn pack(config: &SlabConfig, slots: usize, state: &SlotState<'_>) -> Vec<u64> {
     let mut packed = Vec::new();
     for (spec, of_spec) in config.bars.iter().zip(&state.specs) {

@@ -14,25 +14,25 @@ pub(super) const ALIGNMENT: usize = 256;
 
 /// The rows of a group that belong to a batch.
 pub struct GroupRows<'a> {
-    /// By the group's own slots, their slots on the device.
+    /// Slots on the device, by the group's own slots.
     pub slots: &'a [u32],
     /// Rows of the group.
     pub rows: &'a Rows,
-    /// Which of the rows are to be processed.
+    /// The rows to be processed.
     pub range: Range<usize>,
 }
 
-/// Rows of groups, counted by slot, to be written sorted by slot: each slot's in log order, trades, quotes and watermarks
-/// apart. The *place* of a slot counts all slots of the groups, the first group's first.
+/// Rows of groups, counted by slot, to be written sorted by slot, and those of a slot in log order. Trades, quotes and
+/// watermarks are in lists of their own. The *place* of a slot counts all slots of the groups, the first group's first.
 pub struct StagedRows<'a> {
     groups: &'a [GroupRows<'a>],
     marks: usize,
-    /// Index of the first trade of each place, and the end; the same for its quotes.
+    /// Index of the first trade of each place, and the end; likewise for quotes.
     trade_begin: Vec<u32>,
     quote_begin: Vec<u32>,
 }
 
-/// Arrays one behind the other, at an address of the device.
+/// Consecutive arrays, at an address of the device.
 struct Arrays<'a> {
     memory: &'a mut [u8],
     at: Address,
@@ -55,8 +55,8 @@ impl<'a> Arrays<'a> {
 }
 
 impl<'a> StagedRows<'a> {
-    /// Counts the rows of groups. The rows of all groups, also those outside of the ranges, are numbered in 32 bits, one group behind
-    /// the other.
+    /// Counts the rows of groups. The rows of all groups are numbered in 32 bits, group after group, also those outside
+    /// of the ranges.
     pub fn count(groups: &'a [GroupRows<'a>]) -> Self {
         let rows_total: usize = groups.iter().map(|group| group.rows.len()).sum();
         assert!(rows_total < u32::MAX as usize, "rows of a batch are counted in 32 bits");
@@ -95,7 +95,7 @@ impl<'a> StagedRows<'a> {
         self.quote_begin[self.places()] as usize
     }
 
-    /// Bytes that the rows take in the device's memory.
+    /// Bytes of the rows in the device's memory.
     pub fn bytes(&self) -> usize {
         let (places, trades, quotes, marks) = (self.places(), self.trades(), self.quotes(), self.marks);
         let by_place = 2 * padded::<u32>(places) + 2 * padded::<u32>(places + 1);
@@ -104,8 +104,8 @@ impl<'a> StagedRows<'a> {
         by_place + padded::<u32>(self.groups.len() + 1) + of_rows
     }
 
-    /// Writes the rows to memory that is to be copied to an address of the device. Returns the arguments of the kernels as far as they
-    /// follow from the rows: counts and addresses.
+    /// Writes the rows to memory that is to be copied to an address of the device. Returns the arguments of the kernels
+    /// that follow from the rows: counts and addresses.
     pub fn write(mut self, memory: &mut [u8], at: Address) -> FoldArgs {
         let (places, trades, quotes) = (self.places(), self.trades(), self.quotes());
         let mut arrays = Arrays { memory, at };

@@ -2,13 +2,12 @@
 
 use super::api::{Address, Device, DeviceError};
 
-/// The most bytes that are kept between pieces of work: to allocate or free may have the device wait for everything that it does, for
-/// whomever.
+/// Most bytes that are kept between pieces of work: allocating or freeing may stall the device for all its users.
 const KEPT_BYTES_MAX: usize = 256 << 20;
-/// Up to this many bytes, memory is allocated in powers of two, so that a slightly larger piece of work finds room in it too.
+/// Up to this many bytes, memory is allocated in powers of two, so that a slightly larger piece of work fits too.
 const POWERS_BYTES_MAX: usize = 64 << 20;
 
-/// Memory of a device that is kept for the next piece of work. Belongs to the device that it was first used with.
+/// Memory of a device that is kept for the next piece of work. It belongs to the device with which it was first used.
 #[derive(Debug, Default)]
 pub struct WorkMemory {
     pieces: Vec<Piece>,
@@ -28,7 +27,7 @@ pub(crate) struct Workspace<'a> {
     addresses: Vec<Address>,
 }
 
-/// Does a piece of work. It must end with a download, after which nothing uses its memory any more.
+/// Runs a piece of work. It must end with a download, after which nothing uses its memory any more.
 pub(crate) fn with_workspace<R>(
     device: &mut dyn Device,
     memory: &mut WorkMemory,
@@ -39,7 +38,7 @@ pub(crate) fn with_workspace<R>(
     let Workspace { device, memory, addresses } = workspace;
     let used = memory.pieces.iter_mut().filter(|piece| addresses.contains(&piece.address));
     used.for_each(|piece| piece.in_use = false);
-    // The memory may not have sufficed, which is no failure of the device; but what was asked for before may still run.
+    // The memory may have been too small, which is no failure of the device; but earlier calls may still run.
     memory.shrink(device, if done.is_ok() { KEPT_BYTES_MAX } else { 0 })?;
     done
 }
@@ -50,7 +49,7 @@ impl WorkMemory {
         self.pieces.iter().map(|piece| piece.bytes).sum()
     }
 
-    /// Memory whose content is undefined, and whether it is new: then it is zero.
+    /// Memory with undefined content, and true if it is new; new memory is zero.
     fn take(&mut self, device: &mut dyn Device, bytes: usize) -> Result<(Address, bool), DeviceError> {
         let fitting = self.pieces.iter_mut().filter(|piece| !piece.in_use && piece.bytes >= bytes);
         if let Some(piece) = fitting.min_by_key(|piece| piece.bytes) {
@@ -80,7 +79,7 @@ impl WorkMemory {
     }
 }
 
-/// Bytes to allocate where `bytes` are wanted.
+/// Bytes to allocate for a need of `bytes`.
 pub(crate) fn piece_bytes(bytes: usize) -> usize {
     if bytes <= POWERS_BYTES_MAX { bytes.next_power_of_two() } else { bytes }
 }
@@ -97,14 +96,14 @@ impl Workspace<'_> {
 
     /// Memory with these bytes.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<Address, DeviceError> {
-        // It is filled by the upload, so it is not cleared.
+        // The upload fills it, so it is not cleared.
         let (address, _) = self.take(bytes.len())?;
         self.device.staging(bytes.len())?[..bytes.len()].copy_from_slice(bytes);
         self.device.upload(address, bytes.len())?;
         Ok(address)
     }
 
-    /// Does a part of the work, whose memory the next part may use.
+    /// Runs a part of the work, whose memory the next part may use.
     pub(crate) fn with_part<R>(
         &mut self,
         work: impl FnOnce(&mut Workspace) -> Result<R, DeviceError>,

@@ -35,14 +35,14 @@ pub(super) struct Averages {
     macd_signal: Period,
     rsi: Period,
     atr: Period,
-    /// After this many bars of a slot all averages are beyond their seeds and all windows are full.
+    /// Number of bars of a slot after which all averages are beyond their seeds and all windows are full.
     pub settled_after: f64,
 }
 
 impl Averages {
     pub fn new(params: &IndicatorParams) -> Self {
         let longest = params.windows().map(|(_, window)| window).fold(0, u32::max);
-        // A kept value may be made of other kept values: the sum of all lengths is enough for the longest such chain.
+        // A kept value may depend on other kept values: the sum of all lengths covers the longest such chain.
         let kept = params.kept_lengths().into_iter().sum();
         Self {
             ema_fast: Period::new(params.ema_fast),

@@ -2,22 +2,23 @@
 
 use super::table::{ALWAYS, FURTHER, INDICATORS, Indicator};
 
-/// Number of bars whose values lie side by side. With so many, all columns that are always computed take 4 KiB: in a larger tile,
-/// values of one bar would have addresses 4 KiB apart, which processors take for the same address when they look for what a load
-/// depends on.
+/// Number of bars whose values lie side by side. With it, all columns that are always computed take 4 KiB. In a larger
+/// tile, values of one bar would have addresses 4 KiB apart. Processors take these for the same address when they look
+/// for the dependencies of a load.
 const TILE: usize = 32;
 
 /// Values of some bars, by column.
 type Tile<const C: usize> = [[f64; TILE]; C];
 
-/// One value per indicator and closed bar; NaN where there is none yet.
+/// One value per indicator and closed bar; NaN if it is not available yet.
 #[derive(Clone, Debug, Default)]
 pub struct IndicatorColumns {
     /// Number of bars.
     len: usize,
-    /// Values by bar. All columns of a tile are at fixed distances, so that one check is enough to set all values of a bar.
+    /// Values by bar. All columns of a tile are at fixed distances, so that one check is enough to set all values of a
+    /// bar.
     tiles: Vec<Tile<ALWAYS>>,
-    /// Values of the indicators that may be off, by bar; empty where all of them are off.
+    /// Values of the indicators that may be off, by bar; empty if all of them are off.
     further: Vec<Tile<FURTHER>>,
 }
 
@@ -27,12 +28,12 @@ impl IndicatorColumns {
         self.len
     }
 
-    /// Whether there are no bars.
+    /// True if there are no bars.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Value of one indicator at one bar, by its position in the closed bars it was computed from.
+    /// Value of one indicator at one bar, by the bar's position in the closed bars.
     #[inline]
     pub fn at(&self, indicator: Indicator, row: usize) -> f64 {
         assert!(row < self.len, "there are {} bars", self.len);
@@ -59,7 +60,7 @@ impl IndicatorColumns {
         values
     }
 
-    /// Makes room for the values of `bars` bars, all of which have to be set.
+    /// Makes room for the values of `bars` bars, all of which must then be set.
     pub(crate) fn resize(&mut self, bars: usize, has_further: bool) {
         self.len = bars;
         let tiles = bars.div_ceil(TILE);
@@ -81,13 +82,13 @@ impl IndicatorColumns {
         self.set_further(row, &std::array::from_fn(|column| [further[column]]));
     }
 
-    /// Sets the values that are always computed of the bars at `row ..`.
+    /// Sets the values that are always computed, for the bars at `row ..`.
     #[inline(always)]
     pub(crate) fn set<const L: usize>(&mut self, row: usize, lanes: &[[f64; L]; ALWAYS]) {
         set(&mut self.tiles, row, lanes);
     }
 
-    /// Sets the values of the indicators that may be off of the bars at `row ..`.
+    /// Sets the values of the indicators that may be off, for the bars at `row ..`.
     #[inline(always)]
     pub(crate) fn set_further<const L: usize>(&mut self, row: usize, lanes: &[[f64; L]; FURTHER]) {
         set(&mut self.further, row, lanes);

@@ -1,5 +1,5 @@
-//! What the table of indicators becomes: columns, parameters with their settings, values that are kept, and the names by which
-//! the CUDA twins know them. It must not know any indicator.
+//! Derivations from the table of indicators: columns, parameters with their settings, kept values, and the names for
+//! the CUDA twins. This module must not know any indicator.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -18,29 +18,30 @@ pub(super) enum Unit {
 /// A parameter of an indicator.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Its name, which is that of its field of [`IndicatorParams`].
+    /// Its name, which is that of its field in [`IndicatorParams`].
     pub key: &'static str,
     /// Its name among all settings.
     pub path: &'static str,
-    /// Its letter in formulas; empty where the letter of the next parameter stands for both.
+    /// Its letter in formulas; empty if the letter of the next parameter means both.
     pub letter: &'static str,
-    /// Its value unless it is set.
+    /// Its default.
     pub default: f64,
-    /// The least that is allowed. Where that is 0, which only an indicator's first parameter may be, 0 turns the indicator off.
+    /// The least allowed value. Only the first parameter of an indicator may have 0 here; then 0 turns the indicator
+    /// off.
     pub min: f64,
-    /// The greatest that is allowed.
+    /// The greatest allowed value.
     pub max: f64,
-    /// Whether it is a window: a whole number of closed bars.
+    /// True if it is a window: a whole number of closed bars.
     pub is_window: bool,
-    /// What it is for, in one sentence.
+    /// Its purpose, in one sentence.
     pub about: &'static str,
 }
 
-/// Columns that come from one formula, as the documentation has them in a row.
+/// Columns of one formula, which share a row in the documentation.
 pub(super) struct IndicatorRow {
     pub columns: &'static [Indicator],
     pub parameters: &'static [Parameter],
-    /// Number of closed bars at which the first value comes.
+    /// Number of closed bars from which on there is a value.
     pub from_bar: &'static str,
     pub formula: &'static str,
     /// Seeds and conventions.
@@ -48,13 +49,13 @@ pub(super) struct IndicatorRow {
 }
 
 impl IndicatorRow {
-    /// Whether the indicator may be off.
+    /// True if the indicator may be off.
     const fn may_be_off(&self) -> bool {
         matches!(self.parameters.first(), Some(first) if first.min == 0.0)
     }
 }
 
-/// Columns of the rows that may not be off, which come first.
+/// Number of columns of the rows that are never off, which come first.
 pub(super) const fn columns_always(rows: &[IndicatorRow]) -> usize {
     let (mut columns, mut number) = (0, 0);
     while number < rows.len() {
@@ -70,12 +71,12 @@ pub(super) const fn columns_always(rows: &[IndicatorRow]) -> usize {
 }
 
 impl IndicatorParams {
-    /// Whether an indicator is on that may be off.
+    /// True if any indicator that may be off is on.
     pub(super) fn has_further(&self) -> bool {
         self.on().any(|(parameter, _)| parameter.min == 0.0)
     }
 
-    /// Parameters with these values. Those of indicators that are off have their defaults, because nothing follows from them.
+    /// Parameters with these values. Indicators that are off keep their defaults, because their values have no effect.
     pub fn from_values(value: impl Fn(&Parameter) -> f64) -> Self {
         let of_row = |row: &'static IndicatorRow| {
             let is_off = row.parameters.first().is_some_and(|first| value(first) == 0.0);
@@ -102,7 +103,7 @@ impl IndicatorParams {
             .map(|(parameter, value)| (parameter.key, value as u32))
     }
 
-    /// By [`Kept`], the number of the last bars whose value is kept: 0 where its indicator is off.
+    /// Number of kept values of each [`Kept`]; 0 if its indicator is off.
     pub(super) fn kept_lengths(&self) -> [u32; KEPT] {
         let length = |key| self.windows().find(|(window, _)| *window == key).map_or(0, |(_, length)| length);
         Kept::WINDOWS.map(length)
@@ -134,7 +135,7 @@ fn documented_parameter(parameter: &Parameter) -> String {
     format!("`{key}` ({default}{off}){equals}{letter}")
 }
 
-/// What is off is not written: so configurations that were recorded before an indicator came stay what they were.
+/// Omits indicators that are off, so that configurations recorded before an indicator existed stay the same.
 impl Serialize for IndicatorParams {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -149,7 +150,7 @@ impl Serialize for IndicatorParams {
     }
 }
 
-/// Makes all that is listed from the table: see [`super::table`] for how a row is written.
+/// Makes all following items from the table: see [`super::table`] for the form of a row.
 macro_rules! indicators {
     ($({
         columns: [$($column:ident: $name:ident, $unit:ident, $column_about:literal);+ $(;)?],
@@ -167,30 +168,30 @@ macro_rules! indicators {
         }
 
         impl Indicator {
-            /// Its number among the columns of indicators that may be off, which it is one of.
+            /// Its number among the columns of indicators that may be off; it must be one of these.
             #[inline(always)]
             pub(super) const fn further(self) -> usize {
                 self as usize - ALWAYS
             }
 
-            /// All, in the order of the columns.
+            /// All columns, in their order.
             pub const ALL: [Self; INDICATORS] = [$($(Self::$column,)+)+];
 
-            /// Its name, as in signals.
+            /// Its name in signals.
             pub fn name(self) -> &'static str {
                 match self {
                     $($(Self::$column => stringify!($name),)+)+
                 }
             }
 
-            /// What it is, in one sentence.
+            /// Its description, in one sentence.
             pub fn about(self) -> &'static str {
                 match self {
                     $($(Self::$column => $column_about,)+)+
                 }
             }
 
-            /// Whether its values are prices or differences of prices.
+            /// True if its values are prices or differences of prices.
             pub fn is_price(self) -> bool {
                 let unit = match self {
                     $($(Self::$column => Unit::$unit,)+)+
@@ -205,15 +206,15 @@ macro_rules! indicators {
         /// Number of columns that are always computed: the first ones.
         pub(super) const ALWAYS: usize = columns_always(ROWS);
 
-        /// Number of columns of indicators that may be off: the others.
+        /// Number of columns of indicators that may be off, which are the others.
         pub(super) const FURTHER: usize = INDICATORS - ALWAYS;
 
-        /// The quantities of which an indicator keeps the values of each slot's last bars.
+        /// Quantities whose values an indicator keeps for each slot's last bars.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub(super) enum Kept {
             $($($kept,)*)*
-            /// Stands behind the last one: its number is how many there are.
+            /// The end of the list: its number is that of the quantities.
             End,
         }
 
@@ -221,7 +222,7 @@ macro_rules! indicators {
         pub(super) const KEPT: usize = Kept::End as usize;
 
         impl Kept {
-            /// By [`Kept`], the key of the window that says how many values are kept.
+            /// Key of the window that determines the number of kept values, by [`Kept`].
             pub(super) const WINDOWS: [&'static str; KEPT] = [$($(stringify!($window),)*)*];
         }
 
@@ -263,7 +264,7 @@ macro_rules! indicators {
             convention: $convention,
         },)+];
 
-        /// The header that CUDA sources know indicators from: columns in their order, and what is kept.
+        /// The header with the indicators for CUDA sources: columns in their order, and kept quantities.
         pub(crate) const HEADER: &str = concat!(
             "namespace warptape {\n\n",
             "enum Indicator : unsigned { ", $($(stringify!($column), ", ",)+)+ "INDICATORS };\n\n",

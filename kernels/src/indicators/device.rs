@@ -1,4 +1,4 @@
-//! Indicator state of slots as a device keeps it, and the constants of the kernel that moves it on.
+//! Indicator state of slots in a device's form, and the constants of the kernel that advances it.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -35,7 +35,8 @@ pub struct IndicatorConstants {
     weights_length: u64,
     momentum: u64,
     roc: u64,
-    /// By [`Kept`](super::table::Kept), the first column of its positions, and at the end the column behind the last one.
+    /// First column of the positions of each [`Kept`](super::table::Kept), and at the end the column behind the last
+    /// one.
     kept_first: [u64; KEPT + 1],
 }
 
@@ -49,7 +50,7 @@ struct MomentsConstants {
     zscore: u64,
     width: f64,
     threshold: f64,
-    /// Units, and units of a deviation, of the bands and of the threshold.
+    /// Lines of the bands and of the threshold: units of deviations, and units per deviation.
     lines: [[u64; 2]; 2],
 }
 
@@ -99,13 +100,13 @@ impl MomentsConstants {
     }
 }
 
-/// Indicator state of slots in the order of a device's memory: one column per quantity and per position of a ring, each
-/// with room for `capacity` slots, one column behind the other.
+/// Indicator state of slots in the order of a device's memory. There is one column per quantity and per position of a
+/// ring, each with room for `capacity` slots, one column behind the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndicatorArrays {
-    /// Slots that a column has room for.
+    /// Number of slots for which a column has room.
     pub capacity: usize,
-    /// Averages, then sums over windows, then what indicators keep for themselves, by position.
+    /// Averages, then sums over windows, then kept values of indicators by position.
     pub numbers: Vec<f64>,
     /// Ring of closes.
     pub closes: Vec<f64>,
@@ -118,7 +119,7 @@ pub struct IndicatorArrays {
 impl IndicatorArrays {
     /// Slots without bars.
     pub fn new(params: &IndicatorParams, capacity: usize) -> Self {
-        // Their lengths are all that matters.
+        // Only the lengths of the windows matter.
         let windows = Windows::new(params, &SignalParams::default());
         let zeros = |columns: usize| vec![0.0; columns * capacity];
         Self {

@@ -1,30 +1,31 @@
-//! Formulas of one indicator and slot, without state. All functions are `#[inline(always)]` and free of branches that
-//! depend on values, so that a loop over slots around them becomes vector code.
+//! Formulas of one indicator and slot, without state. All functions are `#[inline(always)]` and free of branches on
+//! values, so that a loop over slots around them becomes vector code.
 
 use super::ties::units_e9;
 use crate::bars::NOTIONAL_TOO_LARGE;
 use crate::math::Quotient;
 
-/// Prices and sizes are integers of this many per unit.
+/// Number of integer steps per unit of prices and sizes.
 const ONE_E9: f64 = 1e9;
 
 const TWO_TO_32: f64 = 4_294_967_296.0;
 
-/// A price as a number: the integer rounded to the nearest number, which up to 2^53 is itself, then divided by 1e9.
+/// A price as a number: the integer is rounded to the nearest number, which changes nothing up to 2^53, and then
+/// divided by 1e9.
 #[inline(always)]
 pub(crate) fn scaled(value_e9: i64) -> f64 {
     value_e9 as f64 / ONE_E9
 }
 
-/// As [`scaled`], with the same result, by two exact halves and one rounding: neither the baseline nor AVX2 converts 64 bits in a
-/// vector.
+/// The result of [`scaled`] from two exact halves and one rounding: neither the baseline nor AVX2 converts 64-bit
+/// integers in a vector.
 #[inline(always)]
 pub(super) fn scaled_by_halves(value_e9: i64) -> f64 {
     (f64::from((value_e9 >> 32) as i32) * TWO_TO_32 + f64::from(value_e9 as u32)) / ONE_E9
 }
 
-/// An integer as a number, within 2 units in the last place: each half of its magnitude rounded, then the sum. Infinite for a
-/// notional that is not known.
+/// An integer as a number, within 2 units in the last place: each half of its magnitude is rounded, then the sum.
+/// Infinite for an unknown notional.
 #[inline(always)]
 pub(super) fn wide(value: i128) -> f64 {
     let magnitude = value.unsigned_abs();
@@ -37,7 +38,7 @@ fn signed(value: i128, magnitude: f64) -> f64 {
     if value < 0 { -magnitude } else { magnitude }
 }
 
-/// As [`wide`], with the same result, by four exact quarters and three roundings.
+/// The result of [`wide`] from four exact quarters and three roundings.
 #[inline(always)]
 pub(super) fn wide_by_quarters(value: i128) -> f64 {
     const SCALES: [f64; 4] = [1.0, TWO_TO_32, TWO_TO_32 * TWO_TO_32, TWO_TO_32 * TWO_TO_32 * TWO_TO_32];
@@ -79,14 +80,14 @@ impl Period {
     }
 
     /// The next state of an exponential average: 0 before the first sample, the sum of the samples up to the n-th, then
-    /// the average. `SETTLED` promises that there are more than n.
+    /// the average. `SETTLED` promises more than n samples.
     #[inline(always)]
     pub fn exponential<const SETTLED: bool>(&self, state: f64, input: f64, sample: f64) -> f64 {
         let next = state + (input - state) * self.alpha;
         if SETTLED { next } else { self.seeded(next, state, input, sample) }
     }
 
-    /// The next state of Wilder's average, which begins as an exponential one does.
+    /// The next state of Wilder's average, which has the same seed as an exponential one.
     #[inline(always)]
     pub fn wilder<const SETTLED: bool>(&self, state: f64, input: f64, sample: f64) -> f64 {
         let next = (state * (self.length - 1.0) + input) * self.inverse;
@@ -107,7 +108,7 @@ impl Period {
         }
     }
 
-    /// The value once there are n samples.
+    /// The value if there are n samples; else NaN.
     #[inline(always)]
     pub fn when_full<const SETTLED: bool>(&self, value: f64, sample: f64) -> f64 {
         if SETTLED || sample >= self.length { value } else { f64::NAN }
@@ -119,7 +120,7 @@ fn greater(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
 
-/// How many deviations a value lies above the mean.
+/// Number of deviations by which a value lies above the mean.
 #[inline(always)]
 pub(super) fn zscore(distance: f64, deviation: f64) -> f64 {
     let score = distance / deviation;
@@ -137,14 +138,14 @@ pub(super) fn true_range(high: f64, low: f64, previous_close: f64) -> f64 {
     greater(high - low, greater((high - previous_close).abs(), (low - previous_close).abs()))
 }
 
-/// The change in percent; not available where the price before was not positive.
+/// The change in percent; NaN if the price before was not positive.
 #[inline(always)]
 pub(super) fn rate_of_change(close: f64, before: f64) -> f64 {
     let rate = (close / before - 1.0) * 100.0;
     if before > 0.0 { rate } else { f64::NAN }
 }
 
-/// `notional` in price times size, 1e-18, infinite where it is not known, and `volume` in 1e-9.
+/// The average price. `notional_e18` is price times size in 1e-18, infinite if unknown; `volume_e9` is in 1e-9.
 #[inline(always)]
 pub(super) fn vwap(notional_e18: f64, volume_e9: f64) -> f64 {
     let price = notional_e18 / (volume_e9 * ONE_E9);
@@ -152,8 +153,8 @@ pub(super) fn vwap(notional_e18: f64, volume_e9: f64) -> f64 {
     if (volume_e9 > 0.0) & (notional_e18.abs() < f64::INFINITY) { price } else { f64::NAN }
 }
 
-/// Square of the logarithmic return; infinite where a price has no logarithm. The difference of the prices is taken in whole units, so
-/// that the return is as accurate near 0 as elsewhere.
+/// Square of the logarithmic return; infinite if a price has no logarithm. The difference of the prices is taken in
+/// whole units, so that the return is as accurate near 0 as elsewhere.
 #[inline(always)]
 pub(super) fn squared_return(close: f64, previous_close: f64) -> f64 {
     let quotient = Quotient::new(units_e9(close), units_e9(previous_close));

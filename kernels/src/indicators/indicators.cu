@@ -1,8 +1,8 @@
-// Advances the indicators of slots by their closed bars: the twin of `step.rs`, whose module `indicators` has the
-// formulas. One thread per slot; a slot's bars are taken one after the other.
+// Advances the indicators of slots by their closed bars: the twin of `step.rs`; the formulas are in the module
+// `indicators`. One thread per slot; a slot's bars are processed in order.
 //
-// State is one column per quantity and one per position of a ring, with the slots of a column side by side, so that the
-// threads of a warp read and write neighbours as long as their slots have had the same number of bars.
+// State is one column per quantity and one per position of a ring, with the slots of a column side by side. So the
+// threads of a warp access neighbours as long as their slots have had the same number of bars.
 
 #include "device.cuh"
 #include "ln.cuh"
@@ -29,7 +29,7 @@ struct Period {
 struct MomentsWindow {
     u64 length;
     double inverse;
-    u64 sma, bollinger, zscore;  // Whether each wants this window.
+    u64 sma, bollinger, zscore;  // 1 for each that uses this window, else 0.
     double width;
     double threshold;
     Line bands_line, threshold_line;
@@ -41,15 +41,15 @@ struct IndicatorArgs {
     MomentsWindow moments[3];
     u64 moments_count;
     u64 closes_length, squared_returns_length, weights_length, momentum, roc;
-    u64 kept_first[KEPT + 1];  // Columns of numbers where the positions of each `Kept` begin, and the end.
-    u64 capacity;  // Slots that a column has room for.
+    u64 kept_first[KEPT + 1];  // First column of numbers of each `Kept`, and the end.
+    u64 capacity;  // Number of slots of a column.
     double *numbers;
     double *closes;
     double *squared_returns;
     double *weights;
 };
 
-// Where the next value of a slot goes in its ring.
+// The place of a slot's next value in its ring.
 struct RingStep {
     u64 position;
     bool sums_due;
@@ -74,7 +74,8 @@ struct Ring {
     }
 };
 
-// Four accumulators over the newest `count` values, oldest first, the newest being at `position`; then (0+2) + (1+3).
+// The sum over the newest `count` values, of which the newest is at `position`. Oldest first, in four accumulators;
+// then (0+2) + (1+3).
 template <typename Term>
 __device__ double sum_newest(const Ring &ring, u64 position, u64 count, Term term) {
     double sums[4] = {0.0, 0.0, 0.0, 0.0};
@@ -88,7 +89,7 @@ __device__ double sum_newest(const Ring &ring, u64 position, u64 count, Term ter
 
 __device__ inline double scaled(i64 value_e9) { return (double)value_e9 / ONE_E9; }
 
-// Within 2 units in the last place; infinite for a notional that is not known, which is the least number.
+// The number within 2 units in the last place; infinite for an unknown notional, which is the least integer.
 __device__ inline double wide(i128 value) {
     unsigned __int128 magnitude = value < 0 ? 0 - (unsigned __int128)value : (unsigned __int128)value;
     if (magnitude >> 127) return -infinity();
@@ -122,7 +123,7 @@ __device__ inline double after(u64 bars, double bars_before, double value) {
 
 __device__ inline double greater(double a, double b) { return a > b ? a : b; }
 
-// One slot: its state, and where the values of its bar go.
+// One slot: its state, and the place of its bar's values.
 struct Slot {
     const IndicatorArgs &args;
     u64 slot;
@@ -130,7 +131,7 @@ struct Slot {
 
     __device__ double &number(u64 quantity) const { return args.numbers[quantity * args.capacity + slot]; }
 
-    // The ring of values that an indicator keeps for itself; its length is 0 where the indicator is off.
+    // The ring of an indicator's kept values; its length is 0 if the indicator is off.
     __device__ Ring kept(Kept kept) const {
         u64 first = args.kept_first[kept];
         return {&number(first), args.kept_first[kept + 1] - first, args.capacity};
@@ -180,13 +181,14 @@ struct Slot {
         set(Indicator::Atr, when_full(args.atr, average, sample));
     }
 
-    // Puts a value into a ring and returns the sum over the ring. Among the slot's numbers the sum is at `sum`, and its peak at `peak`.
+    // Puts a value into a ring and returns the sum over the ring. In the slot's numbers the sum is at `sum`, and its
+    // peak at `peak`.
     __device__ double roll(const Ring &ring, RingStep step, u64 sum, u64 peak, double value) const {
         double oldest = ring.at(step.position);
         ring.at(step.position) = value;
         double total = number(sum) + (value - oldest);
         double greatest = greater(fabs(total), number(peak));
-        // Not true of NaN, which is what remains when an infinite value leaves.
+        // The comparison is false for NaN, which remains when an infinite value leaves.
         if (step.sums_due || !(fabs(total) >= FRESH * greatest)) {
             total = sum_newest(ring, step.position, ring.length, [](double value) { return value; });
             greatest = fabs(total);
@@ -288,7 +290,8 @@ struct Slot {
         double before = closes.before(step.position, args.roc);
         double rate = before > 0.0 ? (close / before - 1.0) * 100.0 : not_available();
         set(Indicator::Roc, after(args.roc, bars_before, rate));
-        // All windows need the values that leave them, before the new value overwrites the oldest one of the longest window.
+        // All windows need the values that leave them, before the new value overwrites the oldest one of the longest
+        // window.
         double oldest[3];
         for (u64 window = 0; window < args.moments_count; ++window) {
             oldest[window] = closes.before(step.position, args.moments[window].length);
@@ -335,7 +338,7 @@ extern "C" __global__ void update_indicators(const __grid_constant__ IndicatorAr
         slot.number(Q_PREVIOUS_CLOSE) = close;
         slot.windows(close, squared_return, weights, bars_before);
         slot.stochastic(high, low, close, bars_before);
-        // The column that fills the bar is set as well, so that a bar's bytes are the same in each run.
+        // The padding column is set as well, so that a bar's bytes are the same in each run.
         for (u32 column = INDICATORS; column < INDICATOR_COLUMNS; ++column) slot.set((Indicator)column, 0.0);
     }
 }

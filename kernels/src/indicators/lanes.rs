@@ -1,13 +1,13 @@
-//! Numbers and rings by slot, four slots side by side, and the two ways to get at some slots: a whole block in its place,
-//! or any slots taken out and put back.
+//! Numbers and rings by slot, four slots side by side. There are two ways of access: a whole block in place, or any
+//! slots copied out and back.
 
 use super::ring::{Ring, RingStep};
 
-/// Number of slots whose numbers lie side by side. Four fill a vector register of AVX2, so that no step waits for its other half to
-/// come from memory (eight were measured to be slower). One slot at a time gives the same bits.
+/// Number of slots whose numbers lie side by side. Four fill a vector register of AVX2, so that no step waits for
+/// another half from memory; eight were slower in measurements. One slot at a time gives the same bits.
 pub(super) const LANES: usize = 4;
 
-/// `K` numbers of each slot of a block, none of them across two cache lines.
+/// `K` numbers of each slot of a block; no row of them crosses a cache line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(align(32))]
 pub(super) struct BlockRows<const K: usize>(pub [[f64; LANES]; K]);
@@ -27,7 +27,7 @@ impl<const K: usize> Columns<K> {
     pub fn resize(&mut self, slots: usize) {
         let blocks = slots.div_ceil(LANES);
         if blocks > self.blocks.capacity() {
-            // Doubling would leave half of it unused.
+            // Doubling would leave half of the memory unused.
             self.blocks.reserve_exact(blocks + blocks / 4 - self.blocks.len());
         }
         self.blocks.resize(blocks, BlockRows::ZERO);
@@ -63,7 +63,7 @@ pub(super) trait SlotPlaces<const L: usize> {
     /// The values that were put into a ring `back` values before the next one; `back` is at most the ring's length.
     fn read<const Q: usize>(&self, ring: &Ring<Q>, steps: Self::Steps, back: usize) -> [[f64; L]; Q];
 
-    /// Puts values into a ring, in the place of the oldest, which are returned.
+    /// Puts values into a ring in place of the oldest, and returns these.
     fn exchange<const Q: usize>(
         &self,
         ring: &mut Ring<Q>,
@@ -71,10 +71,10 @@ pub(super) trait SlotPlaces<const L: usize> {
         values: &[[f64; L]; Q],
     ) -> [[f64; L]; Q];
 
-    /// The block, if it is one and the sums of all its slots are due at once.
+    /// The block, if the slots are one and the sums of all its slots are due at once.
     fn due(&self, steps: Self::Steps) -> Option<usize>;
 
-    /// `N` numbers of the slots, from the quantity `first` on, to be changed: in their place or in `scratch`.
+    /// `N` numbers of the slots from the quantity `first` on, for changes: in place, or copied to `scratch`.
     /// [`SlotPlaces::put`] must follow.
     fn take<'a, const K: usize, const N: usize>(
         &self,
@@ -115,7 +115,7 @@ pub(super) trait SlotPlaces<const L: usize> {
     }
 }
 
-/// All slots of a block, which is given by its number; they have had the same number of bars.
+/// All slots of a block, given by its number; they have had the same number of bars.
 pub(super) struct Block(pub usize);
 
 impl Block {

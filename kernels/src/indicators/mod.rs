@@ -1,16 +1,16 @@
-//! Indicators on closed bars. This module knows slots and bars, and not how bars are made.
+//! Indicators on closed bars. This module knows slots and bars, but not the making of bars.
 //!
-//! [`table`] declares each indicator: its columns, its parameters and its formula in words. The notation of the formulas, and what
-//! they make of TA-Lib's definitions, is in `docs/indicators.md`.
+//! [`table`] declares each indicator: its columns, its parameters and its formula in words. `docs/indicators.md` has
+//! the notation of the formulas and their differences from TA-Lib's definitions.
 //!
-//! **Windows** are rolling sums: what enters is added, what leaves is taken away. Mean and deviation come from
-//! `d = c − a`, the distance from an anchor a, which is a recent close: `m = a + Σd/n`, `s² = Σd²/n − (Σd/n)²`. Sums are
-//! made anew, and the anchor is moved to the newest close, at fixed numbers of bars and whenever cancellation could show
-//! (`rolling`); equal closes give a deviation of exactly 0. VWAP's weights are exact integers per bar and numbers in its
-//! sums, like all else.
+//! **Windows** are rolling sums: entering values are added, and leaving values are subtracted. Mean and deviation come
+//! from `d = c − a`, the distance from an anchor a, which is a recent close: `m = a + Σd/n`, `s² = Σd²/n − (Σd/n)²`. At
+//! fixed numbers of bars, and whenever cancellation could matter (`rolling`), sums are made anew and the anchor moves
+//! to the newest close. Equal closes give a deviation of exactly 0. VWAP's weights are exact integers per bar; in its
+//! sums they are numbers, like everything else.
 //!
-//! **State** is one column per quantity and one ring per kind of value. A slot's place in its rings, the shape of its sums
-//! and when they are made anew depend on its own bars alone: neither on the slots beside it nor on cuts.
+//! **State** is one column per quantity and one ring per kind of value. A slot's place in its rings, the shape of its
+//! sums and their renewal depend on its own bars alone. Neighbouring slots and cuts have no effect.
 
 mod averages;
 mod columns;

@@ -5,7 +5,7 @@ use super::table::{IndicatorParams, PARAMETERS};
 use crate::ParameterMistake;
 
 impl IndicatorParams {
-    /// All mistakes, each naming its field and what is allowed.
+    /// All mistakes, each with its field and the allowed values.
     pub fn check(&self) -> Vec<ParameterMistake> {
         let mut mistakes = Vec::new();
         for (Parameter { key, min, max, .. }, value) in PARAMETERS.iter().zip(self.values()) {

@@ -2,13 +2,13 @@
 
 use super::lanes::{BlockRows, LANES};
 
-/// The last `length` values of `Q` quantities of each slot (none if that is 0), which are zeros as long as there were fewer. The n-th value of a slot,
-/// counted from 0, is at position n mod `length`: rings need no counters of their own.
+/// The last `length` values of `Q` quantities of each slot, zeros while there were fewer; no values if `length` is 0.
+/// The n-th value of a slot, counted from 0, is at position n mod `length`, so rings need no counters of their own.
 #[derive(Clone, Debug)]
 pub(super) struct Ring<const Q: usize> {
     pub length: usize,
-    /// Values by position, then by page of blocks of slots: blocks that step together read and write one after the other. A page is there from the
-    /// first value on that is put into it, so that slots with few values so far take little room.
+    /// Values by position, then by page of blocks of slots, so that blocks that step together access memory in order. A
+    /// page is allocated for its first value, so that slots with few values so far take little room.
     pages: Vec<Option<Box<Page<Q>>>>,
     /// Number of pages of a position.
     stride: usize,
@@ -24,15 +24,15 @@ const PAGE_BLOCKS: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RingStep {
     pub position: usize,
-    /// Whether sums over the ring are to be made anew: at the last position, once in [`WRAPS_PER_SUM`] times.
+    /// True if sums over the ring are to be made anew: at the last position, once in [`WRAPS_PER_SUM`] wraps.
     pub sums_due: bool,
 }
 
-/// How many times a ring wraps until sums over it are made anew.
+/// Number of wraps of a ring after which sums over it are made anew.
 pub(super) const WRAPS_PER_SUM: usize = 8;
 
 impl RingStep {
-    /// The place of the next value after `values` values, a whole number below 2^52.
+    /// The place of the next value after `values` values, which must be a whole number below 2^52.
     #[inline(always)]
     pub fn new(values: f64, length: usize) -> Self {
         const TWO_TO_52: f64 = 4_503_599_627_370_496.0;
@@ -54,7 +54,7 @@ impl<const Q: usize> Ring<Q> {
         if needed <= before {
             return;
         }
-        // All pages' places move, so room is made for more.
+        // The places of all pages move, so room is made for more.
         self.stride = needed.max(before + before / 4);
         let mut moved = std::mem::take(&mut self.pages).into_iter();
         self.pages.reserve_exact(self.stride * self.length);
@@ -73,7 +73,7 @@ impl<const Q: usize> Ring<Q> {
         }
     }
 
-    /// The same, to be changed.
+    /// The row of a block at `position`, for changes.
     #[inline(always)]
     pub fn row_mut(&mut self, block: usize, position: usize) -> &mut BlockRows<Q> {
         let page = &mut self.pages[position * self.stride + block / PAGE_BLOCKS];
@@ -84,7 +84,7 @@ impl<const Q: usize> Ring<Q> {
         &mut page[block % PAGE_BLOCKS]
     }
 
-    /// The row of a block `back` values before `position`, `back` being at most the length.
+    /// The row of a block `back` values before `position`; `back` is at most the length.
     #[inline(always)]
     pub fn row_before(&self, block: usize, position: usize, back: usize) -> &BlockRows<Q> {
         let wrapped = position + self.length - back;
@@ -97,7 +97,7 @@ impl<const Q: usize> Ring<Q> {
         (self.length - count..self.length).map(move |position| self.row(block, position))
     }
 
-    /// The newest `count` values of a slot, oldest first, the newest being at `position`.
+    /// The newest `count` values of a slot, oldest first; the newest is at `position`.
     #[inline(always)]
     pub fn newest(
         &self,
@@ -124,12 +124,12 @@ impl<const Q: usize> Ring<Q> {
         self.newest(slot, position, count)
     }
 
-    /// The values of a slot by position, whichever is the oldest.
+    /// The values of a slot by position, regardless of their age.
     pub fn positions_of(&self, slot: usize) -> impl Iterator<Item = [f64; Q]> + '_ {
         self.newest(slot, self.length.max(1) - 1, self.length)
     }
 
-    /// Sets the values of a slot by position, all quantities of a position one behind the other.
+    /// Sets the values of a slot by position; the quantities of a position come one behind the other.
     pub fn set_positions_of(&mut self, slot: usize, mut values: impl Iterator<Item = f64>) {
         for position in 0..self.length {
             let BlockRows(row) = self.row_mut(slot / LANES, position);
@@ -139,7 +139,8 @@ impl<const Q: usize> Ring<Q> {
         }
     }
 
-    /// Sets the values of a slot to those of a slot of a ring of the same length. Positions that have had no value take no room.
+    /// Sets the values of a slot to those of a slot of a ring of the same length. Positions without a value so far take
+    /// no room.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         for (position, values) in from.positions_of(slot).enumerate() {
             let is_there = self.pages[position * self.stride + to / LANES / PAGE_BLOCKS].is_some();

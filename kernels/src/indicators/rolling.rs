@@ -1,18 +1,19 @@
-//! Sums over windows, kept up to date by what enters and leaves, and summed anew before errors can matter.
+//! Sums over windows, updated by entering and leaving values, and made anew before errors can matter.
 //!
-//! A rolling sum has an absolute error of about one rounding of its greatest value for each step. It is summed anew each
+//! A rolling sum has an absolute error of about one rounding of its greatest value for each step. It is made anew each
 //! time its ring has wrapped [`WRAPS_PER_SUM`](super::ring::WRAPS_PER_SUM) times, and whenever it has fallen below
-//! [`FRESH`] of the greatest value since: so the relative error stays below `8 · ring length · 2^-52 / FRESH`, which is
-//! 4e-10 for 20 bars and in practice a hundredth of that. Both conditions depend on the slot's own bars alone.
+//! [`FRESH`] of the greatest value since. So the relative error stays below `8 · ring length · 2^-52 / FRESH`, which is
+//! 4e-10 for 20 bars, and in practice a hundredth of that. Both conditions depend on the slot's own bars alone.
 
 use super::lanes::{BlockRows, SlotPlaces};
 use super::ring::Ring;
 use super::table::WINDOW_MAX;
 
-/// How small, relative to its peak, a sum may get before it is summed anew.
+/// Least size of a sum, relative to its peak, before it is made anew.
 const FRESH: f64 = 1e-4;
 
-// Right after summing anew, Σd² − (Σd)²/n is at least Σd²/n, the anchor being within the window: that must be enough.
+// Right after a renewal, Σd² − (Σd)²/n is at least Σd²/n, because the anchor is within the window. The renewal must not
+// trigger another.
 const _: () = assert!(FRESH * (WINDOW_MAX as f64) < 0.5);
 
 /// Independent sums, so that additions overlap. Part of the results' definition.
@@ -29,8 +30,8 @@ impl<const Q: usize> RollingSums<Q> {
         Self { ring: Ring::new(length) }
     }
 
-    /// Takes in one value per quantity and slot and gives the sums, which are at `first` in the slots' state; behind them
-    /// is the greatest of each, whatever its sign, since it was made anew. A sum with an infinite value in it is infinite.
+    /// Adds one value per quantity and slot and returns the sums, which are at `first` in the slots' state. Behind them
+    /// is the greatest magnitude of each since it was made anew. A sum with an infinite value in it is infinite.
     #[inline(always)]
     pub fn roll<const L: usize, const K: usize, P: SlotPlaces<L>>(
         &mut self,
@@ -52,7 +53,7 @@ impl<const Q: usize> RollingSums<Q> {
                 sums[quantity][lane] = sum;
             }
         }
-        // Not true of NaN, which is what remains when an infinite value leaves.
+        // The comparison is false for NaN, which remains when an infinite value leaves.
         let is_fresh = |sum: f64, peak: f64| sum.abs() >= FRESH * peak;
         if let Some(block) = place.due(steps) {
             sums = sums_of(self.ring.last_rows(block, length));
@@ -91,7 +92,7 @@ pub(super) struct RollingMoments {
     pub inverse: f64,
 }
 
-/// Quantities of a window's moments: Σd, Σd², greatest Σd² since summing anew, and the value that d is measured from.
+/// Number of quantities of a window's moments: Σd, Σd², greatest Σd² since the last renewal, and the anchor of d.
 pub(super) const MOMENTS: usize = 4;
 
 /// The moments of a window.
@@ -108,7 +109,7 @@ impl RollingMoments {
         Self { length: length as usize, inverse: 1.0 / f64::from(length) }
     }
 
-    /// Takes in one value per slot, which is in the ring already; `oldest` left the window, whose [`MOMENTS`] are at
+    /// Adds one value per slot, which is already in the ring; `oldest` left the window, whose [`MOMENTS`] are at
     /// `first` in the slots' state.
     #[inline(always)]
     pub fn roll<const L: usize, const K: usize, P: SlotPlaces<L>>(
@@ -207,7 +208,7 @@ fn sums_of<'a, const L: usize, const Q: usize>(
     total(&sums)
 }
 
-/// Σd and Σd² of all lanes, d measured from `anchors`, in the same shape.
+/// Σd and Σd² of all lanes in the same order; d is the distance from `anchors`.
 #[inline(always)]
 fn moments_of<'a, const L: usize>(
     rows: impl Iterator<Item = &'a BlockRows<1>>,

@@ -16,16 +16,16 @@ pub struct IndicatorSlab {
     pub(super) params: IndicatorParams,
     pub(super) slots: usize,
     pub(super) averages: Averages,
-    /// The numbers that [`super::averages`] keeps, then the sums over [`super::windows`].
+    /// The numbers of [`super::averages`], then the sums of [`super::windows`].
     pub(super) columns: Columns<QUANTITIES>,
     pub(super) windows: Windows,
-    /// Whether an indicator is on that may be off.
+    /// True if any indicator that may be off is on.
     has_further: bool,
 }
 
 impl IndicatorSlab {
-    /// A slab with no slots. The parameters must have passed [`IndicatorParams::check`]; of those of signals, the lines matter on which
-    /// values may lie.
+    /// A slab with no slots. The parameters must have passed [`IndicatorParams::check`]. Those of signals matter only
+    /// by the lines on which values may lie.
     pub fn new(params: IndicatorParams, signals: &SignalParams) -> Self {
         Self {
             slots: 0,
@@ -47,19 +47,19 @@ impl IndicatorSlab {
     /// Sets the state of a slot to that of a slot of a slab with the same windows.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         let numbers = from.columns.of_slot(slot);
-        // One without bars has zeros in all rings, as has a slot that begins.
+        // A slot without bars has zeros in all rings, like a new one.
         if numbers[BARS] > 0.0 {
             self.columns.set_slot(to, numbers);
             self.windows.copy_slot(to, &from.windows, slot);
         }
     }
 
-    /// Advances each slot by its bars, in the order given, and sets `out` to the indicators after each bar.
-    /// Panics at a slot for which there is no room.
+    /// Advances each slot by its bars, in the given order, and sets `out` to the indicators after each bar. Panics at a
+    /// slot without room.
     pub fn update(&mut self, isa: Isa, closed: &ClosedBars, out: &mut IndicatorColumns) {
         out.resize(closed.len(), self.has_further);
-        // Four bars of different slots are computed side by side, as many as AVX2's registers hold; with fewer bars it is the values of
-        // one bar that are side by side.
+        // Four bars of different slots are computed side by side, which fills AVX2's registers. With fewer bars, the
+        // values of one bar are side by side.
         let isa = if closed.len() < 4 { isa } else { isa.of_four() };
         if self.has_further {
             isa.run(Update::<true> { slab: self, closed, out });

@@ -1,5 +1,5 @@
-//! Indicator state as bytes. For each slot: the number of its bars, its averages, and for each window its values from the
-//! oldest to the newest, without what has left it, and the sums over them; then likewise what indicators keep for themselves.
+//! Indicator state as bytes. Each slot has the number of its bars, its averages, and for each window its values, oldest
+//! first, and their sums. Values that have left a window are not written. Kept values of indicators follow likewise.
 //! Indicators that are off have no bytes.
 
 use super::averages::{AVERAGES, BARS};
@@ -14,7 +14,7 @@ use crate::state::{expect_head, expect_i64, get_f64, get_i64, put_f64, put_head,
 
 const STATE_VERSION: u32 = 1;
 
-/// Limit of a slot's bars, which none reaches, and up to which `f64` counts exactly.
+/// Limit of a slot's bars, which is never reached; `f64` counts exactly up to it.
 const BARS_MAX: i64 = 1 << 52;
 
 impl IndicatorSlab {
@@ -49,7 +49,8 @@ impl IndicatorSlab {
         }
     }
 
-    /// Reads what [`IndicatorSlab::write`] wrote for the same parameters and number of slots, and moves `bytes` behind it.
+    /// Reads the bytes of [`IndicatorSlab::write`] for the same parameters and number of slots, and moves `bytes`
+    /// behind it.
     pub fn read(
         params: IndicatorParams,
         signals: &SignalParams,

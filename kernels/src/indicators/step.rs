@@ -6,8 +6,8 @@
 //!                                    └▶ windows (state: rings and rolling sums) ─┘
 //! ```
 //!
-//! All of this is vector code where the slots are a block in order and have had the same number of bars. Other slots go
-//! four at a time while they are different, with loads and stores slot by slot, and one at a time otherwise.
+//! All of this is vector code if the slots are a block in order and have had the same number of bars. Other slots go
+//! four at a time while they are different, with loads and stores slot by slot, and otherwise one at a time.
 
 #![expect(clippy::needless_range_loop, reason = "a lane is a position in several arrays at once")]
 
@@ -21,8 +21,8 @@ use super::windows::Entering;
 use crate::bars::ClosedBars;
 use crate::isa::HotLoop;
 
-/// One call of [`IndicatorSlab::update`]. `ON` says whether any of the indicators that may be off is on, so that the loop need not ask
-/// where none is.
+/// One call of [`IndicatorSlab::update`]. `ON` is true if any of the indicators that may be off is on, so that the loop
+/// need not check for them.
 pub(super) struct Update<'a, const ON: bool> {
     pub slab: &'a mut IndicatorSlab,
     pub closed: &'a ClosedBars,
@@ -32,7 +32,7 @@ pub(super) struct Update<'a, const ON: bool> {
 impl<const ON: bool> HotLoop for Update<'_, ON> {
     #[inline(always)]
     fn run(self) {
-        // All of one known length: a position is checked once for all columns.
+        // All columns have one known length, so a position is checked once for all of them.
         let bars = self.closed.len();
         let mut step = Step::<ON> {
             slab: self.slab,
@@ -46,7 +46,7 @@ impl<const ON: bool> HotLoop for Update<'_, ON> {
         };
         let mut row = 0;
         while row < bars {
-            // One by one: one slot again and again, and a run that is not at the start of a block yet.
+            // One by one: the same slot again and again, or a run that is not yet at the start of a block.
             let four = step.slots[row..]
                 .first_chunk::<LANES>()
                 .filter(|slots| slots[0] != slots[1] && !is_run_within_block(slots));
@@ -59,7 +59,7 @@ impl<const ON: bool> HotLoop for Update<'_, ON> {
     }
 }
 
-/// The state, the columns of the closed bars that it needs, and what to fill.
+/// The state, the columns of the closed bars that it needs, and the output.
 struct Step<'a, const ON: bool> {
     slab: &'a mut IndicatorSlab,
     slots: &'a [u32],
@@ -71,7 +71,7 @@ struct Step<'a, const ON: bool> {
     out: &'a mut IndicatorColumns,
 }
 
-/// Whether the slots follow each other, but not from the start of a block.
+/// True if the slots follow each other, but not from the start of a block.
 #[inline(always)]
 fn is_run_within_block(slots: &[u32; LANES]) -> bool {
     let mut run = !slots[0].is_multiple_of(LANES as u32);
@@ -81,7 +81,7 @@ fn is_run_within_block(slots: &[u32; LANES]) -> bool {
     run
 }
 
-/// Whether no slot occurs twice.
+/// True if no slot occurs twice.
 #[inline(always)]
 fn distinct(slots: &[u32; LANES]) -> bool {
     let mut equal = false;
@@ -94,7 +94,7 @@ fn distinct(slots: &[u32; LANES]) -> bool {
 }
 
 impl<const ON: bool> Step<'_, ON> {
-    /// The block that the slots form, if they do and have had the same number of bars.
+    /// The block of the slots; `None` unless they form one and have had the same number of bars.
     #[inline(always)]
     fn block(&self, slots: &[u32; LANES]) -> Option<Block> {
         let block = Block::of(slots)?;
@@ -130,7 +130,7 @@ impl<const ON: bool> Step<'_, ON> {
         bars_before: [f64; L],
     ) {
         let IndicatorSlab { averages, columns, windows, .. } = &mut *self.slab;
-        // One length for all: a block is checked once.
+        // All blocks have one length, so a block is checked once.
         let blocks = columns.blocks.as_mut_slice();
         let prices = Prices {
             high: scaled(self.high_e9, row),

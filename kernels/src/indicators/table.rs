@@ -1,23 +1,23 @@
 //! All indicators, each declared once. A row has
 //!
-//! - its columns: variant, name in signals, unit, what it is;
-//! - its parameters: key, type (`u32` for a window of closed bars), default, what is allowed, letter in formulas, what it is
-//!   for. An indicator whose first parameter may be 0 is off at 0: its columns have no values, and no state and no recorded
-//!   configuration has a trace of it;
-//! - what it keeps of each slot's last bars, beside what all share, each with the window that says of how many;
-//! - the words of its row in `docs/indicators.md`, which has the notation: first bar, formula, seeds and conventions.
+//! - its columns: variant, name in signals, unit, description;
+//! - its parameters: key, type (`u32` for a window of closed bars), default, allowed values, letter in formulas,
+//!   purpose. An indicator whose first parameter may be 0 is off at 0. Then its columns have no values, and states and
+//!   recorded configurations do not contain it;
+//! - the quantities of each slot's last bars that it alone keeps, each with the window that gives their number;
+//! - the text of its row in `docs/indicators.md`, which has the notation: first bar, formula, seeds and conventions.
 //!
-//! New rows come last: columns and parameters are numbered in this order, in memory, on devices and in states.
-//! `declaration` makes the rest of it; how values are computed is in `averages` and `windows`, and in `indicators.cu`.
+//! New rows come last: columns and parameters are numbered in this order in memory, on devices and in states.
+//! `declaration` derives everything else. The values are computed in `averages` and `windows`, and in `indicators.cu`.
 
 use serde::Deserialize;
 
 use super::declaration::{IndicatorRow, Parameter, Unit, columns_always, indicators};
 
-/// Longest window, in bars: the rings of a slot take 8 bytes per bar of a window, 16 for VWAP.
+/// Longest window, in bars: the rings of a slot take 8 bytes per bar of a window, or 16 for VWAP.
 pub const WINDOW_MAX: u32 = 1024;
 
-// Signals have a field for each of these, and no more fields come: what is declared now has to be off by default.
+// Signals have a field for each of these, and get no more fields: new indicators must be off by default.
 const _: () = assert!(ALWAYS == 16);
 
 indicators! {

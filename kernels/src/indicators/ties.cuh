@@ -1,4 +1,4 @@
-// Lines that a close may lie on: the twin of `ties.rs`, which has the formula.
+// Lines on which a close may lie: the twin of `ties.rs`, which has the formula.
 #pragma once
 
 #include "device.cuh"
@@ -10,7 +10,7 @@ static const double WHOLE_MAX = 2251799813685248.0;
 static const double ROUND = 6755399441055744.0;
 static const u32 DIGITS = 10;
 
-// A line `units / per` standard deviations from the mean; none where `units` is 0.
+// A line `units / per` standard deviations from the mean; there is none if `units` is 0.
 struct Line {
     u64 units, per;
 };
@@ -33,7 +33,7 @@ __device__ inline double ten_to(u32 digits) {
     return TENS[digits];
 }
 
-// A product with 256 bits.
+// A product of 256 bits.
 struct Product {
     unsigned __int128 high, low;
 
@@ -87,7 +87,7 @@ __device__ inline double next_to(double value, bool above) {
     return __longlong_as_double(__double_as_longlong(value) + ((value > 0.0) == above ? 1 : -1));
 }
 
-// A value that compares with a line as it should: the line itself where it lies on it.
+// A value that compares correctly with a line: it becomes the line itself if it lies on it.
 __device__ inline double settled(double value, double line, Side side) {
     if (side == ON) return line;
     if (side == BEYOND && value <= line) return next_to(line, true);
@@ -95,7 +95,7 @@ __device__ inline double settled(double value, double line, Side side) {
     return value;
 }
 
-// A band that compares with a close as it should.
+// A band that compares correctly with a close.
 __device__ inline double settled_band(double band, double close, bool is_upper, Side side) {
     if (side == ON) return close;
     if (side == BEYOND && (is_upper ? close <= band : close >= band)) return next_to(close, !is_upper);

@@ -1,47 +1,50 @@
-//! Lines that a close may lie on, some deviations away from the mean: on which side of one it lies, by whole numbers.
+//! Lines on which a close may lie, some deviations away from the mean: its side of such a line, computed in whole
+//! numbers.
 //!
-//! With the closes of a window as whole numbers of their smallest unit, x their distances from the newest one and k = K / T
-//! deviations, `|c − m| > k·s` is `(Σx)²·(T² + K²) > K²·n·Σx²`. Doubles decide wherever the two sides differ by more than [`NEAR`].
+//! The closes of a window are whole numbers of their smallest unit, x are their distances from the newest one, and k =
+//! K / T deviations. Then `|c − m| > k·s` is `(Σx)²·(T² + K²) > K²·n·Σx²`. Doubles decide whenever the two sides differ
+//! by more than [`NEAR`].
 
 use std::cmp::Ordering;
 
-/// The share of the distance from the mean within which doubles do not tell the side. Their own error is a thousandth of it.
+/// Relative distance from the line within which doubles do not determine the side. Their own error is a thousandth of
+/// it.
 const NEAR: f64 = 1e-6;
 
-/// Powers of ten up to the number of digits that prices and lines have behind the decimal point.
+/// Powers of ten up to the number of decimals of prices and lines.
 const TENS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// Whole numbers up to here are rounded exactly.
+/// Magnitude up to which whole numbers are rounded exactly.
 const WHOLE_MAX: f64 = 2_251_799_813_685_248.0;
 
-/// Added and taken away again, it leaves a whole number.
+/// Adding and subtracting this rounds to a whole number.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// Distances from the newest close up to here have sums that fit.
+/// Greatest distance from the newest close for which the sums fit.
 const DISTANCE_MAX: u64 = 1 << 48;
 
 /// A line `units / per` standard deviations from the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// 0 where there is no line.
+    /// 0 if there is no line.
     pub units: u64,
     pub per: u64,
 }
 
-/// The whole number that a product is nearest to.
+/// The whole number nearest to a product.
 #[inline(always)]
 pub(crate) fn rounded(product: f64) -> f64 {
     (product + ROUND) - ROUND
 }
 
-/// The nearest number of units of 1e-9 to a price: the price's own number, where that has up to 51 bits.
+/// The number of units of 1e-9 nearest to a price: exact up to 51 bits.
 #[inline(always)]
 pub(super) fn units_e9(price: f64) -> f64 {
     let product = price * 1e9;
     if product.abs() < WHOLE_MAX { rounded(product) } else { product }
 }
 
-/// The fewest digits behind the decimal point, and at least `digits`, with which a number is a whole one.
+/// The fewest decimals, at least `digits`, with which a number is a whole one; `None` if there are too many.
 fn digits_of(value: f64, digits: usize) -> Option<usize> {
     (digits..TENS.len()).find(|&digits| {
         let product = value * TENS[digits];
@@ -49,15 +52,15 @@ fn digits_of(value: f64, digits: usize) -> Option<usize> {
     })
 }
 
-/// The least power of ten by which all values are whole numbers of up to 51 bits, if there is one up to 1e9.
+/// The least power of ten up to 1e9 by which all values are whole numbers of up to 51 bits; `None` if there is none.
 pub(crate) fn scale_of(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let digits = values.clone().try_fold(0, |digits, value| digits_of(value, digits))?;
-    // A number that has few digits may be too great for those of others.
+    // A number with few decimals may be too great for the decimals of others.
     values.clone().all(|value| digits_of(value, digits) == Some(digits)).then_some(TENS[digits])
 }
 
 impl Line {
-    /// The line so many deviations away; none where that has more than nine digits behind the decimal point.
+    /// The line so many deviations away; none if that has more than nine decimals.
     pub fn new(deviations: f64) -> Self {
         let of_digits = |digits: usize| Self {
             units: (deviations * TENS[digits]).round() as u64,
@@ -66,14 +69,14 @@ impl Line {
         digits_of(deviations, 0).map_or(Self::default(), of_digits)
     }
 
-    /// True if doubles do not tell on which side of the line a value is; false of NaN.
+    /// True if doubles do not determine the side of the line on which a value lies; false for NaN.
     #[inline(always)]
     pub fn is_near(self, value: f64, line: f64) -> bool {
         (self.units > 0) & (line > 0.0) & ((value.abs() - line).abs() <= NEAR * line)
     }
 
-    /// How the newest close's distance from the mean compares with that of the line. `None` where the closes have no common unit that
-    /// is small enough.
+    /// Compares the newest close's distance from the mean with that of the line. `None` if the closes have no common
+    /// unit that is small enough.
     pub fn compare(self, closes: impl Iterator<Item = f64> + Clone, newest: f64) -> Option<Ordering> {
         let digits = closes.clone().try_fold(0, |digits, close| digits_of(close, digits))?;
         let unit = |close: f64| rounded(close * TENS[digits]) as i64;
@@ -94,7 +97,7 @@ impl Line {
     }
 }
 
-/// A product with 256 bits, the upper half first.
+/// A product of 256 bits, the upper half first.
 fn product(a: u128, b: u128) -> [u128; 2] {
     let halves = |value: u128| [value >> 64, value & u128::from(u64::MAX)];
     let ([a_high, a_low], [b_high, b_low]) = (halves(a), halves(b));
@@ -104,7 +107,7 @@ fn product(a: u128, b: u128) -> [u128; 2] {
     [a_high * b_high + first + second, middle << 64 | lowest]
 }
 
-/// A value that compares with a line as it should: the line itself where it lies on it.
+/// A value that compares correctly with a line: it becomes the line itself if it lies on it.
 pub(super) fn settled(value: f64, line: f64, side: Ordering) -> f64 {
     match side {
         Ordering::Equal => line,
@@ -114,7 +117,7 @@ pub(super) fn settled(value: f64, line: f64, side: Ordering) -> f64 {
     }
 }
 
-/// A band that compares with a close as it should: the close itself where that lies on it.
+/// A band that compares correctly with a close: it becomes the close itself if that lies on it.
 pub(super) fn settled_band(band: f64, close: f64, is_upper: bool, side: Ordering) -> f64 {
     let is_beyond = if is_upper { close > band } else { close < band };
     match side {
@@ -148,7 +151,7 @@ mod tests {
         );
     }
 
-    /// Nine closes of the mean and one `distance` away are exactly three deviations away.
+    /// Nine equal closes and one `distance` away: the latter is exactly three deviations from the mean.
     #[test]
     fn sides_are_told_to_the_last_unit() {
         let compare = |others: f64, newest: f64, last: f64| {

@@ -12,10 +12,10 @@ use super::table::{ALWAYS, FURTHER, Indicator, IndicatorParams, KEPT, Kept};
 use super::ties::{Line, settled, settled_band};
 use crate::signals::SignalParams;
 
-/// SMA, Bollinger bands and z-score may have windows of different lengths.
+/// Most different windows of moments: SMA, Bollinger bands and z-score may have different lengths.
 pub(super) const MOMENTS_MAX: usize = 3;
 
-/// Where sums over windows are among a slot's quantities, behind the averages. Sums come before their peaks.
+/// First quantities of the sums over windows in a slot's state, behind the averages. Sums come before their peaks.
 pub(super) const SQUARED_RETURNS: usize = AVERAGES;
 pub(super) const WEIGHTS: usize = SQUARED_RETURNS + 2;
 pub(super) const MOMENTS_OF_CLOSES: usize = WEIGHTS + 4;
@@ -33,7 +33,7 @@ pub(super) struct Windows {
     pub squared_returns: RollingSums<1>,
     /// Sums of notional and of volume.
     pub weights: RollingSums<2>,
-    /// By [`Kept`](super::table::Kept), the values that indicators keep for themselves; the length is 0 where the indicator is off.
+    /// Kept values of indicators, by [`Kept`](super::table::Kept); the length is 0 if the indicator is off.
     pub kept: [Ring<1>; KEPT],
     momentum: usize,
     roc: usize,
@@ -44,16 +44,16 @@ pub(super) struct Windows {
 pub(super) struct MomentsWindow {
     pub rolling: RollingMoments,
     pub sma: bool,
-    /// Width of the Bollinger bands, if these need the moments.
+    /// Width of the Bollinger bands; `None` if these do not need the moments.
     pub bollinger: Option<f64>,
     pub zscore: bool,
-    /// The lines on which a close may lie: of the bands, and of the z-score's threshold.
+    /// The lines on which a close may lie: those of the bands, and of the z-score's threshold.
     pub lines: [Line; 2],
-    /// The threshold.
+    /// The threshold of the z-score.
     pub threshold: f64,
 }
 
-/// The values by which a bar enters the windows, by lane.
+/// The values of a bar that enter the windows, by lane.
 pub(super) struct Entering<const L: usize> {
     pub prices: Prices<L>,
     pub squared_return: [f64; L],
@@ -108,7 +108,7 @@ impl Windows {
         }
     }
 
-    /// Takes in one bar per slot and sets the indicators. `SETTLED` promises that all windows were full before.
+    /// Adds one bar per slot and sets the indicators. `SETTLED` promises that all windows were full before.
     #[inline(always)]
     pub fn roll<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
@@ -118,7 +118,7 @@ impl Windows {
         out: &mut [[f64; L]; ALWAYS],
     ) {
         let Entering { bars_before, .. } = entering;
-        // Rings of the same length are at the same position.
+        // Rings of the same length have the same position.
         let length = self.closes.length;
         let closes_at = place.steps(bars_before, length);
         let squared_returns = self.squared_returns.ring.length;
@@ -147,8 +147,8 @@ impl Windows {
         }
     }
 
-    /// Takes in the same bars for those indicators that may be off and are on. Called behind [`Windows::roll`], and only where there are
-    /// such indicators.
+    /// Adds the same bars to the indicators that may be off and are on. It is called after [`Windows::roll`], and only
+    /// if there are such indicators.
     #[inline(always)]
     pub fn roll_further<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
@@ -161,8 +161,8 @@ impl Windows {
         }
     }
 
-    /// Takes in the same bars for the stochastic oscillator. The whole window is read at each bar, because a maximum cannot be rolled as a
-    /// sum can.
+    /// Adds the same bars to the stochastic oscillator. The whole window is read at each bar, because a maximum cannot
+    /// be rolled as a sum can.
     #[inline(always)]
     fn roll_stochastic<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
@@ -211,7 +211,7 @@ impl Windows {
         }
     }
 
-    /// Takes in the same bars for the indicators that need closes alone.
+    /// Adds the same bars to the indicators that need only closes.
     #[inline(always)]
     fn roll_closes<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
@@ -234,7 +234,8 @@ impl Windows {
             let rate = formulas::rate_of_change(close[lane], before[lane]);
             out[Indicator::Roc as usize][lane] = after::<SETTLED>(self.roc, bars_before[lane], rate);
         }
-        // All windows need the values that leave them, before the new value overwrites the oldest one of the longest window.
+        // All windows need the values that leave them, before the new value overwrites the oldest one of the longest
+        // window.
         let mut oldest = [[0.0; L]; MOMENTS_MAX];
         for (oldest, window) in oldest.iter_mut().zip(&self.moments) {
             [*oldest] = place.read(&self.closes, steps, window.rolling.length);
@@ -291,7 +292,7 @@ impl Windows {
     }
 }
 
-/// Decides for closes near a band whether they lie on it.
+/// Decides for closes near a band on which side they lie.
 #[cold]
 fn settle_bands<const L: usize, P: SlotPlaces<L>>(
     near: [bool; L],
@@ -315,7 +316,7 @@ fn settle_bands<const L: usize, P: SlotPlaces<L>>(
     }
 }
 
-/// Decides for z-scores near their threshold whether they lie on it.
+/// Decides for z-scores near their threshold on which side they lie.
 #[cold]
 fn settle_scores<const L: usize, P: SlotPlaces<L>>(
     near: [bool; L],
@@ -335,7 +336,7 @@ fn settle_scores<const L: usize, P: SlotPlaces<L>>(
     }
 }
 
-/// A value that is available once the slot has had a number of bars before this one.
+/// The value if the slot has had at least `bars` bars before this one; else NaN.
 #[inline(always)]
 fn after<const SETTLED: bool>(bars: usize, bars_before: f64, value: f64) -> f64 {
     if SETTLED || bars_before >= bars as f64 { value } else { f64::NAN }

@@ -96,7 +96,7 @@ __device__ inline Dual<double, N> double_of(const Dual<T, N> &a) {
     return result;
 }
 
-// The kinds of numbers that formulas are written for: `double` and `float`, alone or with derivatives.
+// The kinds of numbers for which formulas are written: `double` and `float`, alone or with derivatives.
 template <typename T>
 struct Number {
     typedef T Part;

@@ -1,12 +1,12 @@
-//! Numbers with derivatives: whatever is computed from them has its derivatives by the same parameters, exact but for
-//! rounding (forward differentiation; Griewank and Walther, *Evaluating Derivatives*, 2008, chapter 3). The values have the
-//! bits that they have without derivatives.
+//! Numbers with derivatives. Everything computed from them has its derivatives by the same parameters, exact but for
+//! rounding (forward differentiation; Griewank and Walther, *Evaluating Derivatives*, 2008, chapter 3). The values have
+//! the same bits as without derivatives.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::{Real, density_and_cdf};
 
-/// A kind of number that formulas are written for: a [`Real`], or one with derivatives.
+/// A kind of number for which formulas are written: a [`Real`], or one with derivatives.
 pub(crate) trait Number:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
@@ -15,7 +15,7 @@ pub(crate) trait Number:
 
     /// A number that depends on no parameter.
     fn constant(value: Self::Part) -> Self;
-    /// The term as this kind of number holds it: without derivatives, or with the first of them.
+    /// The term in this kind of number: without derivatives, or with the first of them.
     fn of_term(term: &Term) -> Self;
     fn scaled(self, by: Self::Part) -> Self;
     fn value(self) -> Self::Part;
@@ -42,7 +42,7 @@ pub(crate) trait Number:
     }
 }
 
-/// Parameters that constants of a simulation depend on, in the order of their derivatives.
+/// Parameters on which constants of a simulation depend, in the order of their derivatives.
 pub(crate) const SPOT: usize = 0;
 pub(crate) const VOLATILITY: usize = 1;
 pub(crate) const YEARS: usize = 2;
@@ -196,7 +196,7 @@ impl<T: Real, const N: usize> Neg for Dual<T, N> {
 mod tests {
     use super::*;
 
-    /// Against differences, of an expression with everything in it.
+    /// Compares derivatives with differences, for an expression with all operations.
     #[test]
     fn derivatives_are_those_of_what_is_computed() {
         let of = |x: [f64; PARAMETERS]| {

@@ -26,7 +26,7 @@ __device__ inline Reduced reduced(double x, double rest) {
     return {r + (r * r) * estrin(Q, r), (u64)__double_as_longlong(shifted)};
 }
 
-// Two powers of two of which the product is 2^k.
+// Two powers of two whose product is 2^k.
 struct Powers {
     double first, second;
 

@@ -1,14 +1,14 @@
 //! The exponential function.
 //!
 //! `x = k·ln 2 + r` with `|r| ≤ ½ ln 2`, and `exp r = 1 + (r + r²·Q(r))` with Q of degree 9, minimax for the relative
-//! error of the whole: 3.7e-18 (`tests/scripts/fit_math.py`). `ln2_high` has 21 zero bits at its end, so `k·ln2_high` is
-//! exact; `2^k` is multiplied in two factors, so that results down to the smallest number are rounded once. Largest error
-//! measured: below [`ULP_ERROR_MAX`].
+//! error of the whole: 3.7e-18 (`tests/scripts/fit_math.py`). `ln2_high` has 21 zero bits at its end, so `k·ln2_high`
+//! is exact. `2^k` is multiplied in two factors, so that results down to the smallest number are rounded once. Largest
+//! error measured: below [`ULP_ERROR_MAX`].
 
 use super::estrin;
 use super::ln::{LN2_HIGH, LN2_LOW};
 
-/// Bound on the error in units in the last place, where the result is a normal number.
+/// Bound on the error in units in the last place, for results that are normal numbers.
 #[cfg(test)]
 pub(super) const ULP_ERROR_MAX: f64 = 0.9;
 
@@ -38,7 +38,7 @@ pub fn exp(x: f64) -> f64 {
     exp_of_sum(x, 0.0)
 }
 
-/// `e^(x + rest)` for a rest of at most 1e-4, exact where the sum of both would be rounded.
+/// `e^(x + rest)` for a rest of at most 1e-4, exact even if the sum of both would be rounded.
 #[inline(always)]
 pub(crate) fn exp_of_sum(x: f64, rest: f64) -> f64 {
     let x = if x > X_MAX { X_MAX } else { x };
@@ -58,8 +58,8 @@ pub(crate) fn exp_less_1(x: f64) -> f64 {
     less_1 * first * second + (first * second - 1.0)
 }
 
-/// `e^x = (1 + less_1) · power` for `|x| ≤ 700`, with a power of two that is 1 for `|x| ≤ 0.34`; meaningless numbers for anything
-/// else.
+/// `e^x = (1 + less_1) · power` for `|x| ≤ 700`, with a power of two that is 1 for `|x| ≤ 0.34`. For other arguments
+/// the numbers are meaningless.
 pub(crate) struct Exp {
     pub less_1: f64,
     pub power: f64,
@@ -73,7 +73,7 @@ impl Exp {
     }
 }
 
-/// Two powers of two of which the product is `2^k`.
+/// Two powers of two whose product is `2^k`.
 #[inline(always)]
 fn powers(shifted: u64) -> [f64; 2] {
     // Both exponents, with their bias.

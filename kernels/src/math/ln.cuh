@@ -34,7 +34,7 @@ __device__ inline double ln_of_positive(double x) {
     return k * LN2_HIGH + (f - (half_square - (s * (half_square + r) + k * LN2_LOW)));
 }
 
-// The quotient of two positive, normal numbers, as its logarithm needs it.
+// The quotient of two positive, normal numbers, in the parts that its logarithm needs.
 struct Quotient {
     double k, difference, sum;
 

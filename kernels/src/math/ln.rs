@@ -33,7 +33,7 @@ const P: [f64; 7] = [
     0.147_959_497_005_828_58,
 ];
 
-/// The same for quotients, whose `m` is between 2^-0.5861 and 2^0.5861: 1.6e-17 (`tests/scripts/fit_math.py`).
+/// Likewise for quotients, whose `m` is between 2^-0.5861 and 2^0.5861: 1.6e-17 (`tests/scripts/fit_math.py`).
 const RATIO_P: [f64; 7] = [
     0.666_666_666_666_728_7,
     0.399_999_999_960_767_4,
@@ -52,7 +52,7 @@ const MANTISSA_MASK: u64 = 0x000f_ffff_ffff_ffff;
 /// 2^52 as bits: an integer below 2^52 or-ed into it is 2^52 plus that integer.
 const TWO_TO_52_BITS: u64 = 0x4330_0000_0000_0000;
 
-/// Natural logarithm: NaN of a negative number or NaN, −∞ of zero.
+/// Natural logarithm: NaN for a negative number or NaN, −∞ for zero.
 pub fn ln(x: f64) -> f64 {
     const TWO_TO_54: f64 = 18_014_398_509_481_984.0;
     if x.is_nan() || x < 0.0 {
@@ -68,7 +68,7 @@ pub fn ln(x: f64) -> f64 {
     }
 }
 
-/// Natural logarithm of a positive, finite, normal number; a meaningless number for anything else. Has no branch.
+/// Natural logarithm of a positive, finite, normal number; meaningless for anything else. It has no branch.
 #[inline(always)]
 pub(crate) fn ln_of_positive(x: f64) -> f64 {
     ln_scaled(x, 0.0)
@@ -86,22 +86,22 @@ fn ln_scaled(x: f64, exponent: f64) -> f64 {
     k * LN2_HIGH + (f - (half_square - (s * (half_square + r) + k * LN2_LOW)))
 }
 
-/// Two positive, normal numbers, of whose quotient the logarithm is wanted: without the rounding of the quotient it is as
+/// Two positive, normal numbers, for the logarithm of their quotient. Without the rounding of the quotient it is as
 /// accurate near 1 as elsewhere.
 pub(crate) struct Quotient {
     k: f64,
     difference: f64,
-    /// It is not 0: whoever asks for the logarithm gives its inverse.
+    /// Sum of the two, not 0; the caller gives its inverse to [`Quotient::ln`].
     pub sum: f64,
 }
 
 impl Quotient {
-    /// `a = 2^k · a'` with `a'` at most 1.502 times `b` or as much less: `a' − b` is exact.
+    /// `a = 2^k · a'`, with `a'` between 1/1.502 and 1.502 times `b`, so that `a' − b` is exact.
     #[inline(always)]
     pub fn new(a: f64, b: f64) -> Self {
-        /// A half, where exponents are.
+        /// One half, at the place of the exponent.
         const HALF_BITS: u64 = 1 << 51;
-        // Bits are, nearly, binary logarithms: off by at most 0.0861.
+        // The bits of a number approximate its binary logarithm, within 0.0861.
         let shifted = a.to_bits().wrapping_sub(b.to_bits()).wrapping_add(ONE_BITS + HALF_BITS);
         let k = f64::from_bits((shifted >> 52) | TWO_TO_52_BITS) - (4_503_599_627_370_496.0 + 1023.0);
         let exponent = (shifted & !MANTISSA_MASK).wrapping_sub(ONE_BITS);
@@ -210,7 +210,7 @@ mod tests {
                 worst = (error, x);
             }
         };
-        // A low-discrepancy walk over mantissas, for exponents as ratios of prices have them and for all others.
+        // A low-discrepancy walk over mantissas, with the exponents of price ratios and with all others.
         let golden = 0x9e37_79b9_7f4a_7c15_u64;
         for step in 1..300_000_u64 {
             let mantissa = step.wrapping_mul(golden) & MANTISSA_MASK;

@@ -1,4 +1,5 @@
-// The normal distribution: the twin of `normal.rs`, which has the formulas. Functions that only the host calls are not here.
+// The normal distribution: the twin of `normal.rs`, which has the formulas. Functions that only the host calls are not
+// here.
 #pragma once
 
 #include "exp.cuh"
@@ -29,7 +30,7 @@ __device__ inline double mills(double x) {
     return estrin(TABLE.above, x) / estrin(TABLE.below, x);
 }
 
-// Φ(−x) · exp(x²/2) of x and of y = x + distance, and by how much it falls from one to the other; all times a factor.
+// Φ(−x) · exp(x²/2) of x and of y = x + distance, and its fall from one to the other; all times a factor.
 struct Mills {
     double near, far, fall;
 

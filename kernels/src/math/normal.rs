@@ -1,18 +1,19 @@
 //! The normal distribution: density, distribution function and its inverse.
 //!
-//! *Distribution.* `Φ(−x) = exp(−x²/2) · P(x)/Q(x)` for `x ≥ −⅓`, of degrees 10 and 11 with positive coefficients, nearly
-//! minimax for the relative error wherever x is: 4.1e-17. The square is exact in two parts, so the tail is as accurate as the
-//! middle.
+//! *Distribution.* `Φ(−x) = exp(−x²/2) · P(x)/Q(x)` for `x ≥ −⅓`, of degrees 10 and 11 with positive coefficients,
+//! nearly minimax for the relative error at all x: 4.1e-17. The square is exact in two parts, so the tail is as
+//! accurate as the middle.
 //!
-//! *Inverse*, in the regions of Wichura's algorithm AS 241, with `q = p − ½`: for `|q| ≤ 0.425`, `q · A(r)/B(r)` with
-//! `r = 0.425² − q²`, of degrees 7 and 7: 7.5e-17; else a rational function of `t = √(−2 ln min(p, 1 − p))`, of degrees 8 and 7
-//! for `t ≤ 8.6`: 7.5e-18, of degrees 7 and 6 beyond: 1.3e-16. All coefficients: `tests/scripts/fit_math.py`. Largest errors
-//! measured: below [`CDF_ULP_ERROR_MAX`] and [`INVERSE_ULP_ERROR_MAX`].
+//! *Inverse*, in the regions of Wichura's algorithm AS 241, with `q = p − ½`. For `|q| ≤ 0.425` it is `q · A(r)/B(r)`
+//! with `r = 0.425² − q²`, of degrees 7 and 7: 7.5e-17. Otherwise it is a rational function of
+//! `t = √(−2 ln min(p, 1 − p))`: of degrees 8 and 7 for `t ≤ 8.6`, 7.5e-18; of degrees 7 and 6 beyond, 1.3e-16. All
+//! coefficients: `tests/scripts/fit_math.py`. Largest errors measured: below [`CDF_ULP_ERROR_MAX`] and
+//! [`INVERSE_ULP_ERROR_MAX`].
 
 use super::exp::exp_of_sum;
 use super::{Real, estrin, ln, value_and_slope};
 
-/// Bounds on the errors in units in the last place, where the result is a normal number.
+/// Bounds on the errors in units in the last place, for results that are normal numbers.
 #[cfg(test)]
 pub(super) const CDF_ULP_ERROR_MAX: f64 = 4.0;
 #[cfg(test)]
@@ -20,14 +21,14 @@ pub(super) const INVERSE_ULP_ERROR_MAX: f64 = 5.5;
 
 /// `1/√(2π)`.
 pub(crate) const INVERSE_SQRT_TWO_PI: f64 = 0.398_942_280_401_432_7;
-/// From this x on, Φ(−x) is rounded to 0.
+/// The least x for which Φ(−x) is rounded to 0.
 const X_MAX: f64 = 39.0;
 /// Mask that clears the last 27 bits of a mantissa, so that the square of the number is exact.
 const HIGH_BITS: u64 = !((1 << 27) - 1);
-/// Below this probability the formulas for the tail of the inverse are used.
+/// Probability below which the formulas for the tail of the inverse are used.
 pub(crate) const OUTER: f64 = 0.075;
 const EDGE_SQUARED: f64 = 0.180_625;
-/// The t from which on the far tail of the inverse is used.
+/// The t from which on the formula for the far tail of the inverse is used.
 const FAR: f64 = 8.6;
 
 const MILLS: ([f64; 11], [f64; 12]) = (
@@ -129,7 +130,7 @@ const FAR_TAIL: ([f64; 8], [f64; 7]) = (
     ],
 );
 
-/// The distribution function Φ of the standard normal distribution; accurate in its lower tail too.
+/// The distribution function Φ of the standard normal distribution, accurate in its lower tail too.
 #[inline(always)]
 pub fn normal_cdf(x: f64) -> f64 {
     density_and_cdf(x).1
@@ -159,11 +160,12 @@ pub(crate) fn mills(x: f64) -> f64 {
     ratio(&MILLS.0, &MILLS.1, x)
 }
 
-/// The least argument of [`mills`] and of [`Mills`], a little above what coefficients are fitted for.
+/// The least argument of [`mills`] and of [`Mills`], a little above the least one for which the coefficients are
+/// fitted.
 pub(crate) const MILLS_MIN: f64 = -0.33;
 
-/// [`mills`] of two numbers, and by how much it falls from one to the other, to nearly all digits however near they are:
-/// quotients `(P(y) − P(x)) / (y − x)` are computed as polynomials, not as differences.
+/// [`mills`] of two numbers, and its fall from one to the other, to nearly all digits however close they are. Quotients
+/// `(P(y) − P(x)) / (y − x)` are computed as polynomials, not as differences.
 pub(crate) struct Mills {
     pub near: f64,
     pub far: f64,

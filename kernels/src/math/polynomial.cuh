@@ -29,7 +29,7 @@ struct ValueAndSlope {
     template <int N>
     __device__ ValueAndSlope(const double (&coefficients)[N], double x, double y) {
         double x_square = x * x, y_square = y * y;
-        double values[2], slopes[2];  // The first is that of the even coefficients, the second of the odd ones.
+        double values[2], slopes[2];  // First for the even coefficients, then for the odd ones.
         for (int power = N - 1; power >= 0; --power) {
             int part = power % 2;
             if (power + 2 >= N) {

@@ -2,7 +2,8 @@
 
 use super::Real;
 
-/// The value of a polynomial, in Estrin's order: pairs, pairs of pairs, and so on, so that no step waits for more than it must.
+/// The value of a polynomial in Estrin's order: pairs, pairs of pairs, and so on, which keeps the chain of dependent
+/// steps short.
 #[inline(always)]
 pub(crate) fn estrin<T: Real, const N: usize>(coefficients: &[T; N], x: T) -> T {
     let mut terms = *coefficients;
@@ -23,12 +24,13 @@ pub(crate) fn estrin<T: Real, const N: usize>(coefficients: &[T; N], x: T) -> T 
 
 /// `p(x)` and `(p(y) − p(x)) / (y − x)`, without subtracting values of p.
 ///
-/// The quotient is the polynomial in y of the sums that Horner's scheme comes to at x. Even and odd coefficients are taken apart, so
-/// that steps wait half as long: with `p(x) = e(x²) + x·o(x²)` and their quotients e' and o' it is `(x + y)·(e' + y·o') + o(x²)`.
+/// The quotient is the polynomial in y whose coefficients are the partial sums of Horner's scheme at x. Even and odd
+/// coefficients are treated apart, which halves the chain of dependent steps. With `p(x) = e(x²) + x·o(x²)` and their
+/// quotients e' and o' it is `(x + y)·(e' + y·o') + o(x²)`.
 #[inline(always)]
 pub(crate) fn value_and_slope<const N: usize>(coefficients: &[f64; N], x: f64, y: f64) -> [f64; 2] {
     let (x_square, y_square) = (x * x, y * y);
-    // The first of each is that of the even coefficients, the second that of the odd ones.
+    // The first element of each is for the even coefficients, the second for the odd ones.
     let (mut values, mut slopes) = ([0.0; 2], [0.0; 2]);
     for (power, coefficient) in coefficients.iter().enumerate().rev() {
         let part = power % 2;

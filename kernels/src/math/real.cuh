@@ -1,4 +1,5 @@
-// The types that paths are computed in: the twin of `real.rs` and `single.rs`. Functions have the same name for `double` and `float`.
+// The types in which paths are computed: the twin of `real.rs` and `single.rs`. Functions have the same name for both
+// types.
 #pragma once
 
 #include "normal.cuh"
@@ -77,7 +78,7 @@ __device__ inline float tail_ratio(float t) {
     return estrin(A, t) / estrin(B, t);
 }
 
-// min(u, 1 − u) of a number u from random words, and whether it is above ½.
+// min(u, 1 − u) of a number u from random words, and true if u is above ½.
 template <typename T>
 struct Outer {
     T value;

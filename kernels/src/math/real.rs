@@ -1,4 +1,4 @@
-//! The types that paths are computed in: `f64`, or `f32` where that is precise enough.
+//! The types in which paths are computed: `f64`, or `f32` if that is precise enough.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -7,7 +7,7 @@ use super::exp::{exp, exp_less_1};
 use super::normal::{CENTRAL, TAIL, ratio};
 use super::{ln_of_positive, single};
 
-/// A floating-point type with the functions of this module. None of them branches.
+/// A floating-point type with the functions of this module, which have no branches.
 pub(crate) trait Real:
     Copy
     + PartialOrd
@@ -30,8 +30,8 @@ pub(crate) trait Real:
     fn ln(self) -> Self;
     fn abs(self) -> Self;
     fn with_sign_of(self, other: Self) -> Self;
-    /// From random words, the first of them highest: `min(u, 1 − u)` for a number u evenly spread between 0 and 1, never
-    /// 0 nor above ½, and negative where u is below ½.
+    /// `min(u, 1 − u)` for a number u evenly spread between 0 and 1, made from random words, the first of them highest.
+    /// The magnitude is never 0 nor above ½, and the sign is negative if u is below ½.
     fn outer(words: [u64; 2]) -> Self;
     /// `A(r)/B(r)` of the inverse normal distribution function's central region.
     fn central(r: Self) -> Self;

@@ -1,5 +1,5 @@
-//! The elementary functions in `f32`, by the formulas of `exp.rs`, `ln.rs` and `normal.rs` with fewer coefficients. Without
-//! branches; largest errors measured against the functions in `f64`: below [`RELATIVE_ERROR_MAX`].
+//! The elementary functions in `f32`, by the formulas of `exp.rs`, `ln.rs` and `normal.rs` with fewer coefficients, and
+//! without branches. Largest errors measured against the functions in `f64`: below [`RELATIVE_ERROR_MAX`].
 
 use super::estrin;
 
@@ -22,7 +22,7 @@ pub(super) const CENTRAL: [[f32; 4]; 2] =
 pub(super) const TAIL: ([f32; 4], [f32; 3]) =
     ([-2.646_408_3, -0.674_677_5, 1.920_771_7, 0.478_566_85], [1.0, 1.955_788_7, 0.477_888_6]);
 
-/// `e^x`; where that is beyond `e^±87`, the nearer of these two.
+/// `e^x`, clamped to `e^±87`.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
     let [less_1, power] = reduced(x);

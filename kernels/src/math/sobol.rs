@@ -1,15 +1,15 @@
-//! Sobol sequences (Sobol 1967) with the direction numbers of Joe and Kuo (2008): points that fill the unit cube more evenly
-//! than random ones. The table, its source and licence are `sobol.txt`.
+//! Sobol sequences (Sobol 1967) with the direction numbers of Joe and Kuo (2008): points that fill the unit cube more
+//! evenly than random ones. The table, its source and licence are `sobol.txt`.
 //!
-//! Coordinate d of point n is `⊕ v[d][k]` over the bits k of the Gray code of n, as 32 binary digits behind the point
-//! (Antonov and Saleev 1979): any point can be computed without the ones before it.
+//! Coordinate d of point n is `⊕ v[d][k]` over the bits k of the Gray code of n, as 32 binary digits behind the point.
+//! So any point can be computed without the ones before it (Antonov and Saleev 1979).
 
 /// Number of dimensions for which there are direction numbers.
 pub(crate) const SOBOL_DIMENSIONS: usize = 256;
 /// Digits of a coordinate, and bits of a point's number.
 pub(crate) const SOBOL_BITS: usize = 32;
 
-/// Direction numbers of a dimension, of the lowest bit first.
+/// Direction numbers of a dimension, the lowest bit first.
 pub(crate) type Directions = [u32; SOBOL_BITS];
 
 /// Direction numbers of the first `dimensions` dimensions, at most [`SOBOL_DIMENSIONS`].
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// `tests/scripts/make_risk_fixtures.py` has them.
+    /// `tests/scripts/make_risk_fixtures.py` made the fixture.
     #[test]
     fn points_are_those_of_scipy_and_quantlib() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/sobol.csv.gz");
@@ -76,7 +76,8 @@ mod tests {
         }
     }
 
-    /// Every interval of length 2^-k has one of any 2^k points that begin with a multiple of it, in every dimension.
+    /// Every interval of length 2^-k has exactly one of 2^k consecutive points that begin at a multiple of 2^k, in
+    /// every dimension.
     #[test]
     fn intervals_have_their_points() {
         let directions = directions(SOBOL_DIMENSIONS);

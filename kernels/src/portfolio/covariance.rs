@@ -18,24 +18,25 @@ use crate::isa::{HotLoop, Isa};
 use crate::pricing::ParameterError;
 use crate::pricing::options::check;
 
-/// A variance that is explained by other assets but for this share of it, for each asset, is taken to be explained: the rest is rounding.
+/// An asset's variance counts as explained by the others if the rest, per asset, is at most this share: the rest is
+/// rounding.
 const ROUNDING: f64 = 1e-14;
-/// How far the two halves of the matrix may differ, as a share of a covariance's greatest possible value.
+/// Greatest difference of the two halves of the matrix, as a share of a covariance's greatest possible value.
 const ASYMMETRY_MAX: f64 = 1e-12;
-/// Number of rows and of columns of the matrix that a hot loop computes side by side.
+/// Numbers of rows and of columns of the matrix that a hot loop computes side by side.
 const TILE: [usize; 2] = [4, 16];
 
-/// Why there is no such covariance.
+/// Errors of a covariance.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CovarianceError {
-    /// A number is missing, or there is one too many.
+    /// A list has too few or too many numbers.
     #[error("{field} has {count} numbers: give {expected}")]
     Shape {
-        /// Which list.
+        /// Name of the list.
         field: &'static str,
-        /// Its length.
+        /// Numbers in the list.
         count: usize,
-        /// What it should be.
+        /// Numbers that it should have.
         expected: usize,
     },
     /// There are more numbers than fit.
@@ -43,29 +44,29 @@ pub enum CovarianceError {
         "{assets} assets at {times} times are too many: give {ASSETS_MAX} assets and {CELLS_MAX} numbers at most"
     )]
     TooMany {
-        /// How many assets.
+        /// Given number of assets.
         assets: usize,
-        /// At how many times.
+        /// Given number of times.
         times: usize,
     },
     /// There are too few returns.
     #[error("there are returns of {times} times: give {least} at least")]
     TooFew {
-        /// How many there are.
+        /// Given number of times.
         times: usize,
-        /// How many there must be.
+        /// Least number of times.
         least: usize,
     },
     /// A number is infinite or NaN.
     #[error("{field} of asset {asset} is {value} (row {row}): give a finite number")]
     NotFinite {
-        /// Which matrix.
+        /// Name of the matrix.
         field: &'static str,
         /// Row in the matrix.
         row: usize,
         /// Column.
         asset: usize,
-        /// What was given.
+        /// The given value.
         value: f64,
     },
     /// The matrix is not symmetric.
@@ -82,7 +83,7 @@ pub enum CovarianceError {
         /// `[second, first]`.
         other: f64,
     },
-    /// No returns have such a covariance.
+    /// No returns can have such a covariance.
     #[error(
         "the covariance is not positive semi-definite: its least eigenvalue is {least:e} and its greatest {greatest:e}, which no rounding \
          explains: give one that some returns have, such as this one with its negative eigenvalues set to 0"
@@ -114,7 +115,7 @@ pub struct Covariance {
 }
 
 impl Covariance {
-    /// A symmetric matrix, row by row.
+    /// A symmetric matrix, given row by row.
     pub fn new(assets: usize, values: Vec<f64>) -> Result<Self, CovarianceError> {
         check_matrix("covariance", assets, assets, &values)?;
         for first in 0..assets {
@@ -137,7 +138,7 @@ impl Covariance {
         Ok(covariance)
     }
 
-    /// The covariance of these volatilities and this matrix of correlations, row by row: `σ_a·σ_b·ρ_ab`.
+    /// The covariance of these volatilities and this matrix of correlations, given row by row: `σ_a·σ_b·ρ_ab`.
     pub fn from_correlations(volatilities: &[f64], correlations: &[f64]) -> Result<Self, CovarianceError> {
         let assets = volatilities.len();
         check_matrix("volatilities", assets, 1, volatilities)?;
@@ -152,7 +153,7 @@ impl Covariance {
         Self::new(assets, (0..assets * assets).map(value).collect())
     }
 
-    /// The sample covariance of a matrix of returns, one time after the other.
+    /// The sample covariance of a matrix of returns, given time by time.
     pub fn sample(isa: Isa, assets: usize, returns: &[f64]) -> Result<Self, CovarianceError> {
         let (times, divisor) = sample_sums(assets, returns)?;
         let mut centred = returns.to_vec();
@@ -160,7 +161,8 @@ impl Covariance {
         Self::of_sums(isa, assets, &centred, 1.0, divisor)
     }
 
-    /// The exponentially weighted covariance of a matrix of returns, one time after the other; lambda is 0.94 for days in RiskMetrics.
+    /// The exponentially weighted covariance of a matrix of returns, given time by time. RiskMetrics has a lambda of
+    /// 0.94 for days.
     pub fn exponential(
         isa: Isa,
         assets: usize,
@@ -204,7 +206,7 @@ impl Covariance {
         &self.values
     }
 
-    /// The covariance over another time: a factor of 252 turns that of days into that of a year.
+    /// The covariance over another time: a factor of 252 turns that of a day into that of a year.
     pub fn scaled(&self, factor: f64) -> Self {
         Self { assets: self.assets, values: self.values.iter().map(|value| value * factor).collect() }
     }
@@ -214,7 +216,7 @@ impl Covariance {
         (0..self.assets).map(|asset| self.of(asset, asset).sqrt()).collect()
     }
 
-    /// Correlations, row by row: 1 of an asset with itself, 0 with one that does not vary.
+    /// Correlations, row by row: 1 for an asset with itself, 0 with an asset that does not vary.
     pub fn correlations(&self) -> Vec<f64> {
         let volatilities = self.volatilities();
         let correlation = |number: usize| {
@@ -238,9 +240,9 @@ impl Covariance {
         if self.assets == 0 { Vec::new() } else { self.values.chunks_exact(self.assets).map(row).collect() }
     }
 
-    /// The lower triangle L with `L·Lᵀ` being the covariance, row by row: by Cholesky where every asset varies by itself, else of the
-    /// nearest matrix without negative eigenvalues. Whether these are rounding is decided in one way for all matrices, in the module
-    /// `semi_definite`.
+    /// The lower triangle L, row by row, whose product `L·Lᵀ` is the covariance. It is Cholesky's if every asset varies
+    /// by itself. Otherwise it is that of the nearest matrix without negative eigenvalues. The module `semi_definite`
+    /// decides for all matrices whether negative eigenvalues are rounding.
     pub fn factor(&self) -> Result<Vec<f64>, CovarianceError> {
         if let Some(factor) = self.cholesky() {
             return Ok(factor);
@@ -249,7 +251,7 @@ impl Covariance {
         factor.map_err(|Indefinite { least, greatest }| CovarianceError::Indefinite { least, greatest })
     }
 
-    /// The factor by Cholesky; `None` where rounding or less is left of a variance beside the assets before it.
+    /// The factor by Cholesky; `None` if at most rounding is left of a variance beside the assets before it.
     fn cholesky(&self) -> Option<Vec<f64>> {
         let n = self.assets;
         let mut factor = vec![0.0; n * n];
@@ -257,7 +259,7 @@ impl Covariance {
             let variance = self.of(column, column);
             let own = &factor[column * n..column * n + column];
             let rest = own.iter().fold(variance, |rest, number| rest - number * number);
-            // False of NaN as well.
+            // The comparison is false for NaN as well.
             let is_free = rest > n as f64 * ROUNDING * variance;
             if !is_free {
                 return None;
@@ -336,7 +338,7 @@ fn check_matrix(
     }
 }
 
-/// The hot loop that subtracts its mean from each column.
+/// The hot loop that subtracts the mean from each column.
 struct Centre<'a> {
     assets: usize,
     times: usize,

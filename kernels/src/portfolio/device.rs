@@ -1,4 +1,4 @@
-//! Profits and covariances on a device, with the bits that the host computes.
+//! Profits and covariances on a device, with the bits of the host.
 
 use std::ops::Range;
 
@@ -14,8 +14,8 @@ use crate::device::{
 };
 use crate::pricing::draws::LANES;
 
-/// The most numbers that a device keeps at once, one per scenario for each position, book and asset: 512 MiB. Where there are more,
-/// scenarios are taken part by part.
+/// Greatest count of numbers that a device keeps at once, one per scenario for each position, book and asset: 512 MiB.
+/// With more numbers, scenarios are processed part by part.
 pub const DEVICE_CELLS_MAX: usize = 1 << 26;
 
 const NUMBER_BYTES: usize = size_of::<f64>();
@@ -53,7 +53,7 @@ struct CovarianceArgs {
     covariance: Address,
 }
 
-/// What [`Portfolio::run`] computes, with the same bits, on a device.
+/// Computes [`Portfolio::run`] on a device, with the same bits.
 pub fn run_on_device(
     device: &mut dyn Device,
     memory: &mut WorkMemory,
@@ -158,7 +158,7 @@ fn run(
     Ok(())
 }
 
-/// Uploads a column of moves in some scenarios; those beyond the last do not move.
+/// Uploads a column of moves in some scenarios; scenarios behind the last one do not move.
 fn put_moves(
     workspace: &mut Workspace,
     scenarios: &Scenarios,
@@ -176,7 +176,7 @@ fn put_moves(
     workspace.put(cast_slice(&moves))
 }
 
-/// What [`Covariance::sample`] computes, with the same bits, on a device.
+/// Computes [`Covariance::sample`] on a device, with the same bits.
 pub fn sample_on_device(
     device: &mut dyn Device,
     memory: &mut WorkMemory,
@@ -189,7 +189,7 @@ pub fn sample_on_device(
     }
 }
 
-/// What [`Covariance::exponential`] computes, with the same bits, on a device.
+/// Computes [`Covariance::exponential`] on a device, with the same bits.
 pub fn exponential_on_device(
     device: &mut dyn Device,
     memory: &mut WorkMemory,

@@ -1,4 +1,4 @@
-//! Profits that are kept up to date with their positions and markets.
+//! Profits that follow changes of their positions and markets.
 //!
 //! The sums of each book are kept as a tree, whose leaves are the profits of its positions and of the books in it:
 //!
@@ -10,8 +10,8 @@
 //!                       the book ──▶ a leaf of the book above
 //! ```
 //!
-//! That is the shape in which [`Portfolio::run`] sums. So a change replaces leaves, and only the sums above these are added anew:
-//! the bits are those of a full run.
+//! This is the shape in which [`Portfolio::run`] sums. So a change replaces leaves, and only the sums above these are
+//! added anew: the bits are those of a full run.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct LiveProfits {
     leaf_of_book: Vec<usize>,
 }
 
-/// The work that a change has taken.
+/// The work of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recomputed {
     /// Positions that were revalued in all scenarios.
@@ -73,12 +73,12 @@ impl LiveProfits {
         Ok(live)
     }
 
-    /// Positions and markets, as they are now.
+    /// The current positions and markets.
     pub fn portfolio(&self) -> &Arc<Portfolio> {
         &self.portfolio
     }
 
-    /// The profits of a book, with the books in it, by scenario.
+    /// The profits of a book and the books in it, by scenario.
     pub fn of_book(&self, book: usize) -> &[f64] {
         self.trees[book].sum()
     }
@@ -89,8 +89,9 @@ impl LiveProfits {
         Profits { columns, ..Profits::default() }
     }
 
-    /// Replaces the portfolio by another one. Positions that differ, or whose assets' markets differ, are revalued, and no others. `None`,
-    /// and nothing is changed, if the new one has other books, or other numbers of assets or positions, or a position in another book.
+    /// Replaces the portfolio by another one, and revalues only positions that differ themselves or in their assets'
+    /// markets. Returns `None`, without a change, if the new one has other books, other numbers of assets or positions,
+    /// or a position in another book.
     pub fn follow(&mut self, isa: Isa, portfolio: &Arc<Portfolio>) -> Option<Recomputed> {
         let (before, after) = (&*self.portfolio, &**portfolio);
         let books = |of: &Portfolio| of.positions().iter().map(|position| position.book).collect::<Vec<_>>();
@@ -121,7 +122,7 @@ impl LiveProfits {
             leaves[book].push(leaf);
         }
         let mut sums = 0;
-        // A book comes after the one that it is in.
+        // A book comes after its parent.
         for book in (0..self.trees.len()).rev() {
             if leaves[book].is_empty() {
                 continue;
@@ -138,12 +139,12 @@ impl LiveProfits {
     }
 }
 
-/// The tree of a book: its leaves, the sums of two of them, and so on up to one sum, each a column of scenarios.
+/// The tree of a book: its leaves, the sums of two of them, and so on up to one sum. Each is a column of scenarios.
 #[derive(Clone, Debug)]
 struct SumTree {
     /// Length of a column: the number of scenarios.
     count: usize,
-    /// Sums by level, the leaves first: columns one after the other.
+    /// Sums by level, the leaves first; the columns of a level come one after the other.
     levels: Vec<Vec<f64>>,
 }
 

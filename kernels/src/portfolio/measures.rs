@@ -2,24 +2,27 @@
 //!
 //! With `p = 1 − confidence` and the n profits in ascending order `x₀ ≤ x₁ ≤ …`:
 //!
-//! - *Value at risk* is `−((1 − t)·x_k + t·x_{k+1})` with `h = (n − 1)·p`, `k = ⌊h⌋` and `t = h − k`: the quantile of R's type 7
-//!   (Hyndman and Fan, *Sample quantiles in statistical packages*, 1996), which is NumPy's `quantile(x, p)` by default.
-//! - *Expected shortfall* is `−(x₀ + … + x_{k−1} + t·x_k) / (n·p)` with `k = ⌊n·p⌋` and `t = n·p − k`: the mean of the worst share p
-//!   of all, of which the last scenario takes part as far as it must (Acerbi and Tasche, *On the coherence of expected shortfall*,
-//!   2002). It is never below the value at risk.
+//! - *Value at risk* is `−((1 − t)·x_k + t·x_{k+1})` with `h = (n − 1)·p`, `k = ⌊h⌋` and `t = h − k`. This is the
+//!   quantile of R's type 7 (Hyndman and Fan, *Sample quantiles in statistical packages*, 1996), the default of NumPy's
+//!   `quantile(x, p)`.
+//! - *Expected shortfall* is `−(x₀ + … + x_{k−1} + t·x_k) / (n·p)` with `k = ⌊n·p⌋` and `t = n·p − k`. This is the mean
+//!   of the worst share p of all scenarios, the last of them counted in part. It is never below the value at risk
+//!   (Acerbi and Tasche, *On the coherence of expected shortfall*, 2002).
 //!
-//! Of profits that were drawn independently both have a *standard error*, by the order of the profits alone:
+//! Both have a *standard error* if profits were drawn independently. It follows from the order of the profits alone:
 //!
-//! - of the value at risk, half of what lies between the profits of the ranks `h − s` and `h + s` with `s = √(n·p·(1 − p))`: the
-//!   number of profits below the true quantile is binomial, and that is one standard deviation of it to both sides (David and
-//!   Nagaraja, *Order statistics*, 2003, 7.1). Ranks are rounded away from `h`, and end with the worst profit and the best.
-//! - of the expected shortfall, `√((V + (1 − p)·(E − Q)²) / (n·p))` with the variance V of the ⌈n·p⌉ worst profits, the expected shortfall E
-//!   and the value at risk Q (Trindade, Uryasev, Shapiro and Zrazhevsky, *Financial prediction with constrained tail risk*, 2007).
+//! - of the value at risk, half of the difference between the profits of the ranks `h − s` and `h + s`, with the
+//!   standard deviation `s = √(n·p·(1 − p))`. The number of profits below the true quantile is binomial, with that
+//!   deviation (David and Nagaraja, *Order statistics*, 2003, 7.1). Ranks are rounded away from `h`, and limited to the
+//!   worst and the best profit.
+//! - of the expected shortfall, `√((V + (1 − p)·(E − Q)²) / (n·p))`. V is the variance of the ⌈n·p⌉ worst profits, E
+//!   the expected shortfall and Q the value at risk. The source is Trindade, Uryasev, Shapiro and Zrazhevsky,
+//!   *Financial prediction with constrained tail risk*, 2007.
 //!
-//! Both are losses, weighted means over few scenarios: a [`Tail`]. The same mean of the profits of a part is that part's
-//! *component*: its derivative by the size of the part, which adds up to the whole (Euler). A position's *marginal* risk is
-//! its component by its quantity. Of the two, components of the value at risk are of two scenarios at most, and so as uncertain as
-//! these; those of the expected shortfall are steadier.
+//! Both are losses: weighted means over few scenarios, which are a [`Tail`]. The same mean of the profits of a part is
+//! that part's *component*: its derivative by the size of the part. Components add up to the whole (Euler). A
+//! position's *marginal* risk is its component divided by its quantity. Components of the value at risk depend on at
+//! most two scenarios, and are as uncertain as these; those of the expected shortfall are steadier.
 
 use std::ops::RangeInclusive;
 
@@ -35,7 +38,7 @@ use crate::pricing::options::check;
 /// Confidence levels: 0.99 is 99 %.
 pub const CONFIDENCE_RANGE: RangeInclusive<f64> = 0.5..=0.999_999;
 
-/// Why a measure cannot be computed.
+/// Errors of a measure.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum MeasureError {
     /// The confidence is out of range.
@@ -49,10 +52,10 @@ pub enum MeasureError {
     NotFinite {
         /// Number of the scenario.
         scenario: usize,
-        /// What was given.
+        /// The given value.
         value: f64,
     },
-    /// The covariance is of other assets than the portfolio has.
+    /// The covariance has another number of assets than the portfolio.
     #[error("the covariance is of {found} assets: give one of {expected}")]
     Assets {
         /// Assets of the covariance.
@@ -60,12 +63,12 @@ pub enum MeasureError {
         /// Assets of the portfolio.
         expected: usize,
     },
-    /// There is no such book.
+    /// The book does not exist.
     #[error("book is {book}, but there are {books}, numbered from 0")]
     UnknownBook {
-        /// What was asked for.
+        /// The requested book.
         book: usize,
-        /// How many there are.
+        /// Number of books.
         books: usize,
     },
 }
@@ -123,8 +126,8 @@ impl Ranked {
         Ok(self.tail(&ranks))
     }
 
-    /// Standard errors of value at risk and expected shortfall, for profits that were drawn independently. `profits` are those that were
-    /// ordered.
+    /// Standard errors of value at risk and expected shortfall, for profits that were drawn independently. `profits`
+    /// are the profits that were ranked.
     pub fn standard_errors(&self, profits: &[f64], confidence: f64) -> Result<[f64; 2], MeasureError> {
         let count = profits.len() as f64;
         let share = 1.0 - confidence;
@@ -155,23 +158,26 @@ impl Ranked {
     }
 }
 
-/// Number of scenarios in a block of a tail. It is a power of two, so that the sums of blocks occur within the sum of all.
+/// Number of scenarios in a block of a tail. It is a power of two, so that the sums of blocks occur within the sum of
+/// all.
 pub const TAIL_BLOCK: usize = 64;
 
 impl Tail {
-    /// How many blocks it has, the last of which may be shorter than [`TAIL_BLOCK`].
+    /// Number of blocks, the last of which may be shorter than [`TAIL_BLOCK`].
     pub fn blocks(&self) -> usize {
         self.scenarios.len().div_ceil(TAIL_BLOCK)
     }
 
-    /// A block of the tail. [`loss_of_blocks`] makes the loss of the whole tail from those of its blocks, to the bit.
+    /// A block of the tail. [`loss_of_blocks`] makes the loss of the whole tail from the losses of its blocks, to the
+    /// bit.
     pub fn block(&self, number: usize) -> Tail {
         let end = ((number + 1) * TAIL_BLOCK).min(self.scenarios.len());
         let range = number * TAIL_BLOCK..end;
         Tail { scenarios: self.scenarios[range.clone()].to_vec(), weights: self.weights[range].to_vec() }
     }
 
-    /// The weighted loss in the tail's scenarios. `profits` are those in all scenarios, of the whole portfolio, a book, or a position.
+    /// The weighted loss in the tail's scenarios. `profits` are those of the whole portfolio, a book, or a position, in
+    /// all scenarios.
     pub fn loss(&self, profits: &[f64]) -> f64 {
         let in_tail: Vec<f64> = self.scenarios.iter().map(|scenario| profits[*scenario as usize]).collect();
         self.loss_of(&in_tail)
@@ -183,14 +189,15 @@ impl Tail {
     }
 }
 
-/// The loss in a tail by those in its blocks, in order.
+/// The loss in a tail from the losses in its blocks, in order.
 pub fn loss_of_blocks(losses: &[f64]) -> f64 {
     tree::sum(losses)
 }
 
 impl Portfolio {
-    /// The components of some positions: the loss of each in a tail's scenarios. Their [`Portfolio::book_sums`] are those of books. Only
-    /// these scenarios are computed again, and no profits are kept; any range of positions may be asked for anywhere.
+    /// The components of some positions: the loss of each in a tail's scenarios. Their [`Portfolio::book_sums`] are
+    /// those of books. Only these scenarios are computed again, and no profits are kept. Any range of positions can be
+    /// computed anywhere.
     pub fn component_losses(
         &self,
         isa: Isa,

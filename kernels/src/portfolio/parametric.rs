@@ -1,10 +1,10 @@
-//! Risk from a covariance alone: profits are taken to be linear in the assets' returns, and those normal with mean 0 (delta-normal;
-//! J.P. Morgan, *RiskMetrics technical document*, 1996).
+//! Risk from a covariance alone. Profits are assumed to be linear in the assets' returns, and these normal with mean 0
+//! (delta-normal; J.P. Morgan, *RiskMetrics technical document*, 1996).
 //!
-//! With the exposures `e_a = Σ quantity·delta·S` of a book, in currency, and the covariance Σ of returns over the horizon, its
-//! profit has the standard deviation `s = √(eᵀΣe)`; at a confidence c, with `z = Φ⁻¹(c)`, the value at risk is `z·s` and the expected
-//! shortfall `φ(z)/(1 − c)·s`. A position's component is `exposure·(Σe)_a/s` by the same factor; components add up to the whole
-//! (Euler).
+//! The exposures of a book are `e_a = Σ quantity·delta·S`, in currency, and Σ is the covariance of returns over the
+//! horizon. Then its profit has the standard deviation `s = √(eᵀΣe)`. At a confidence c, with `z = Φ⁻¹(c)`, the value
+//! at risk is `z·s` and the expected shortfall `φ(z)/(1 − c)·s`. A position's component is `exposure·(Σe)_a/s` times
+//! the same factor; components add up to the whole (Euler).
 
 use super::covariance::Covariance;
 use super::measures::{CONFIDENCE_RANGE, MeasureError};
@@ -31,9 +31,9 @@ pub struct Contribution {
 pub struct Parametric {
     /// Measures of the whole book.
     pub total: Contribution,
-    /// Contribution of each of the portfolio's positions; 0 for those that are not in the book.
+    /// Contribution of each of the portfolio's positions; 0 for positions outside the book.
     pub positions: Vec<Contribution>,
-    /// By asset, the derivative of the profit by the asset's return.
+    /// Derivative of the profit by the return of each asset.
     pub exposures: Vec<f64>,
 }
 
@@ -75,7 +75,8 @@ impl Portfolio {
                 Instrument::Digital { expiry_years, .. } if expiry_years > 0.0 => {
                     *digital_deltas.next().expect("one for each option")
                 }
-                // What expires now pays by the spot as it is; at the strike it pays nothing, and stays at that.
+                // An option that expires now has the delta of its payoff at the present spot. At the strike it pays
+                // nothing, and its delta is 0.
                 Instrument::Option { kind, strike, .. } | Instrument::American { kind, strike, .. } => {
                     if kind.sign() * (market.spot - strike) > 0.0 { kind.sign() } else { 0.0 }
                 }
@@ -89,7 +90,7 @@ impl Portfolio {
         self.positions().iter().map(exposure).collect()
     }
 
-    /// The risk of a book, with the books in it; the covariance is that of the assets' returns over the horizon.
+    /// The risk of a book and the books in it; the covariance is that of the assets' returns over the horizon.
     pub fn parametric(
         &self,
         isa: Isa,
@@ -100,7 +101,7 @@ impl Portfolio {
         self.parametric_of(self.exposures(isa), covariance, book, confidence)
     }
 
-    /// The same, by the exposures of all positions.
+    /// The same risk from the exposures of all positions.
     pub fn parametric_of(
         &self,
         mut of_positions: Vec<f64>,
@@ -144,7 +145,7 @@ impl Portfolio {
         })
     }
 
-    /// Whether each book is this one or within it.
+    /// True for each book that is this one or within it.
     fn books_within(&self, book: usize) -> Vec<bool> {
         let mut is_within = vec![false; self.parents().len()];
         for (number, parent) in self.parents().iter().enumerate() {

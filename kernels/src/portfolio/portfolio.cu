@@ -1,10 +1,10 @@
-// Profits of books in scenarios: the twin of `scenarios.rs`, `revaluation.rs` and `tree.rs`, which have the formulas. Numbers of
-// a scenario are side by side with those of the next one.
+// Profits of books in scenarios: the twin of `scenarios.rs`, `revaluation.rs` and `tree.rs`, which have the formulas.
+// Numbers of neighbouring scenarios are side by side.
 //
-//   draw_normals       one thread per asset and two scenarios: draws the normal numbers that returns are made of.
-//   move_spots         one thread per asset and scenario: turns normal numbers into moves of spot prices.
-//   revalue_positions  one thread per position and scenario: computes its profit.
-//   sum_books          one thread per scenario: sums profits by book.
+//   draw_normals       one thread per asset and two scenarios. Draws the normal numbers from which returns are made.
+//   move_spots         one thread per asset and scenario. Turns normal numbers into moves of spot prices.
+//   revalue_positions  one thread per position and scenario. Computes its profit.
+//   sum_books          one thread per scenario. Sums profits by book.
 
 #include "exp.cuh"
 #include "normal.cuh"
@@ -35,7 +35,7 @@ struct HeldTerms {
 
 struct PortfolioArgs {
     u64 first_group;
-    u64 scenarios;          // Of whole groups.
+    u64 scenarios;          // Number of scenarios, in whole groups.
     u64 assets;
     u64 positions;
     u64 books;
@@ -43,11 +43,11 @@ struct PortfolioArgs {
     const double *drift;    // By asset.
     const double *factor;   // By asset and asset: a lower triangle.
     double *normal;         // By asset and scenario.
-    double *move[MOVES];    // By asset and scenario; those that are nowhere do not move.
+    double *move[MOVES];    // By asset and scenario; null for a column that does not move.
     const HeldTerms *terms;
     double *profit;         // By position and scenario.
     const u64 *member;      // Positions of the first book, books in it, and so on.
-    const u64 *end;         // Two by book: where its positions end in `member`, and the books in it.
+    const u64 *end;         // Two by book: ends of its positions and of its books in `member`.
     double *sum;            // By book and scenario.
 };
 
@@ -85,7 +85,7 @@ __device__ inline double moved(const PortfolioArgs &args, int column, u64 at, do
     return constant + slope * years;
 }
 
-// The payoff of an exercise now.
+// The payoff of an option that expires now.
 __device__ inline double paid_now(const HeldTerms &terms, double spot) {
     double pays = terms.sign * (spot - terms.strike);
     if (!(pays > 0.0)) return 0.0;

@@ -1,4 +1,4 @@
-//! Positions, and the books that they are in.
+//! Positions, and their books.
 
 use std::ops::RangeInclusive;
 
@@ -15,25 +15,25 @@ use crate::pricing::{
     PRICE_RANGE, ParameterError,
 };
 
-/// The most assets. Their covariance has the square of that many numbers.
+/// Greatest number of assets. Their covariance has the square of that many numbers.
 pub const ASSETS_MAX: usize = 4_096;
-/// The most positions.
+/// Greatest number of positions.
 pub const POSITIONS_MAX: usize = 1 << 24;
-/// The most books.
+/// Greatest number of books.
 pub const BOOKS_MAX: usize = 65_536;
 /// Range of quantities, in units of the asset or in contracts on one unit; short positions are negative.
 pub const QUANTITY_RANGE: RangeInclusive<f64> = -1e15..=1e15;
 
-/// What a position consists of. Formulas give the value of one unit, in the currency of the asset's price.
+/// The instrument of a position. Formulas give the value of one unit, in the currency of the asset's price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Instrument {
     /// The asset itself: `S`.
     Spot,
-    /// A forward that was agreed at a price: `S·e^{−qT} − K·e^{−rT}`.
+    /// A forward at an agreed price: `S·e^{−qT} − K·e^{−rT}`.
     Forward {
         /// Price to be paid.
         strike: f64,
-        /// Years until then.
+        /// Years until the payment.
         expiry_years: f64,
     },
     /// A European option, valued by the formula of Black, Scholes and Merton as in [`Greeks`](crate::pricing::Greeks).
@@ -42,29 +42,30 @@ pub enum Instrument {
         kind: OptionKind,
         /// Strike.
         strike: f64,
-        /// Years until expiry, 0 where it expires now: then it is worth what it pays.
+        /// Years until expiry; 0 for an option that expires now, whose value is its payoff.
         expiry_years: f64,
     },
-    /// An American option, valued by its boundary of exercise, which is to be found first: [`Portfolio::with_boundaries`].
+    /// An American option, valued by its exercise boundary, which must be found first: [`Portfolio::with_boundaries`].
     American {
         /// Call or put.
         kind: OptionKind,
         /// Strike.
         strike: f64,
-        /// Years until expiry, 0 where it expires now.
+        /// Years until expiry; 0 for an option that expires now.
         expiry_years: f64,
     },
-    /// A European option that pays all or nothing: `amount·e^{−rT}·Φ(w·d₂)`, or of the asset `amount·S·e^{−qT}·Φ(w·d₁)`.
+    /// A European option that pays all or nothing: cash, worth `amount·e^{−rT}·Φ(w·d₂)`, or the asset, worth
+    /// `amount·S·e^{−qT}·Φ(w·d₁)`.
     Digital {
         /// A call pays above the strike, a put below.
         kind: OptionKind,
         /// Strike.
         strike: f64,
-        /// Years until expiry, 0 where it expires now.
+        /// Years until expiry; 0 for an option that expires now.
         expiry_years: f64,
-        /// What is paid.
+        /// The payout: cash or the asset.
         pays: DigitalPayout,
-        /// How much of it.
+        /// Amount of cash, or units of the asset.
         amount: f64,
     },
 }
@@ -74,15 +75,15 @@ pub enum Instrument {
 pub struct Position {
     /// Number of the asset.
     pub asset: usize,
-    /// Number of the book that it is in.
+    /// Number of its book.
     pub book: usize,
-    /// How much of it.
+    /// Quantity of the instrument.
     pub quantity: f64,
     /// The instrument that is held.
     pub instrument: Instrument,
 }
 
-/// Why a portfolio is refused.
+/// Reasons for which a portfolio is refused.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PortfolioError {
     /// A number of an asset's market is out of range.
@@ -90,7 +91,7 @@ pub enum PortfolioError {
     Asset {
         /// Its number.
         asset: usize,
-        /// What is wrong.
+        /// The error.
         error: ParameterError,
     },
     /// A number of a position is out of range.
@@ -98,19 +99,19 @@ pub enum PortfolioError {
     Position {
         /// Its number.
         position: usize,
-        /// What is wrong.
+        /// The error.
         error: ParameterError,
     },
-    /// A position names what is not there.
+    /// A position names an asset or a book that does not exist.
     #[error("position {position}: {field} is {value}, but there are {count} of them, numbered from 0")]
     Unknown {
         /// Its number.
         position: usize,
         /// `asset` or `book`.
         field: &'static str,
-        /// What it names.
+        /// The named number.
         value: usize,
-        /// How many there are.
+        /// Number of assets or books.
         count: usize,
     },
     /// The books do not form a tree.
@@ -129,26 +130,26 @@ pub enum PortfolioError {
     TooMany {
         /// `assets`, `positions` or `books`.
         field: &'static str,
-        /// How many were given.
+        /// Given number.
         count: usize,
         /// The limit.
         most: usize,
     },
 }
 
-/// Positions in assets, and a tree of books of any depth that hold them. Book 0 is the whole portfolio.
+/// Positions in assets, and the tree of books, of any depth, that hold them. Book 0 is the whole portfolio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Portfolio {
     assets: Vec<AssetMarket>,
     positions: Vec<Position>,
     parents: Vec<Option<usize>>,
-    /// By book, its own positions and the books directly within it, each by number.
+    /// The positions of each book, and the books directly within it, each by number.
     members: Vec<Members>,
-    /// By position, the value of one unit now.
+    /// Value of one unit of each position now.
     units: Vec<f64>,
-    /// By asset, whether its price is that of a future.
+    /// True for an asset whose price is that of a future.
     futures: Vec<bool>,
-    /// By position, the boundary of an American option, if it is found.
+    /// The exercise boundary of each position; `None` for other instruments and for boundaries that are not found yet.
     boundaries: Vec<Option<Arc<ExerciseBoundary>>>,
 }
 
@@ -159,7 +160,8 @@ pub(super) struct Members {
 }
 
 impl Portfolio {
-    /// Checks everything. `parents` has the parent of each book: `None` for book 0, and for each other book one with a lower number.
+    /// Checks all parts. `parents` has the parent of each book: `None` for book 0, and a book with a lower number for
+    /// each other one.
     pub fn new(
         assets: Vec<AssetMarket>,
         parents: Vec<Option<usize>>,
@@ -169,7 +171,8 @@ impl Portfolio {
         Self::with_futures(assets, &futures, parents, positions)
     }
 
-    /// The same where some of the assets' prices are those of futures, whose dividend yield is their rate, also where rates move.
+    /// Likewise with futures: an asset whose price is that of a future has its rate as dividend yield, also if rates
+    /// move.
     pub fn with_futures(
         assets: Vec<AssetMarket>,
         futures: &[bool],
@@ -236,7 +239,7 @@ impl Portfolio {
         checked.map_err(|error| PortfolioError::Position { position, error })
     }
 
-    /// The American options that have a boundary, by their positions.
+    /// The American options that have a boundary, with the numbers of their positions.
     pub fn americans(&self) -> Vec<(usize, AmericanOption)> {
         let american = |(number, position): (usize, &Position)| match position.instrument {
             Instrument::American { kind, strike, expiry_years } if expiry_years > 0.0 => {
@@ -275,23 +278,23 @@ impl Portfolio {
         self
     }
 
-    /// True if any position has a boundary of exercise.
+    /// True if any position has an exercise boundary.
     pub fn has_boundaries(&self) -> bool {
         self.boundaries.iter().any(Option::is_some)
     }
 
-    /// By asset, whether its market is another one in a later portfolio of as many assets.
+    /// True for each asset whose market differs in a later portfolio with as many assets.
     pub fn moved_assets(&self, after: &Self) -> Vec<bool> {
         let before = self.assets.iter().zip(&self.futures);
         before.zip(after.assets.iter().zip(&after.futures)).map(|(before, after)| before != after).collect()
     }
 
-    /// By asset, whether its price is that of a future.
+    /// True for each asset whose price is that of a future.
     pub fn futures(&self) -> &[bool] {
         &self.futures
     }
 
-    /// Assets, as they are now.
+    /// Current markets of the assets.
     pub fn assets(&self) -> &[AssetMarket] {
         &self.assets
     }
@@ -316,7 +319,8 @@ impl Portfolio {
         self.book_sums(&self.values())
     }
 
-    /// For each book, the sum of a number of each position in it and in the books within it, added in the shape that the module describes.
+    /// The sum over each book of one number per position, including the books within it, added in the shape that the
+    /// module describes.
     pub fn book_sums(&self, of_positions: &[f64]) -> Vec<f64> {
         assert_eq!(of_positions.len(), self.positions.len(), "a number for each position");
         let mut sums = vec![0.0; self.members.len()];
@@ -342,7 +346,7 @@ impl Portfolio {
         Held { terms: self.terms(number), boundary: self.boundaries[number].as_deref() }
     }
 
-    /// The value of one unit; of an American option, none as long as its boundary is not found.
+    /// The value of one unit; NaN for an American option until its boundary is found.
     fn unit_now(&self, number: usize) -> f64 {
         let position = &self.positions[number];
         match position.instrument {

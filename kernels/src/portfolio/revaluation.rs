@@ -22,7 +22,7 @@ pub(super) const FORWARD: u64 = 1;
 pub(super) const OPTION: u64 = 2;
 pub(super) const DIGITAL_CASH: u64 = 3;
 pub(super) const DIGITAL_ASSET: u64 = 4;
-/// By its boundary, which the host alone has.
+/// An American option, valued by its boundary, which only the host has.
 pub(super) const AMERICAN: u64 = 5;
 
 /// A position with its asset's market: `HeldTerms` of `portfolio.cu`.
@@ -45,11 +45,11 @@ pub(super) struct HeldTerms {
     pub(super) volatility: f64,
     /// The payoff of a digital option.
     pub(super) amount: f64,
-    /// 1 where the price is that of a future, whose yield is the rate; else 0.
+    /// 1 if the price is that of a future, whose yield is the rate; else 0.
     pub(super) is_future: u64,
 }
 
-/// A position with its boundary of exercise, if it has one.
+/// A position with its exercise boundary; `None` if it has none.
 #[derive(Clone, Copy)]
 pub(super) struct Held<'a> {
     pub(super) terms: HeldTerms,
@@ -63,7 +63,7 @@ impl HeldTerms {
             Instrument::Spot => (SPOT, 1.0, 1.0, 0.0),
             Instrument::Forward { strike, expiry_years } => (FORWARD, 1.0, strike, expiry_years),
             Instrument::Option { kind, strike, expiry_years } => (OPTION, kind.sign(), strike, expiry_years),
-            // One that expires now is a European one.
+            // An American option that expires now equals a European one.
             Instrument::American { kind, strike, expiry_years } => {
                 let instrument = if expiry_years > 0.0 { AMERICAN } else { OPTION };
                 (instrument, kind.sign(), strike, expiry_years)
@@ -105,7 +105,7 @@ struct Moved<const N: usize> {
     dividend_yield: [f64; N],
 }
 
-/// A number, or the end of the range that it is beyond.
+/// A number clamped to a range.
 #[inline(always)]
 fn within(x: f64, least: f64, greatest: f64) -> f64 {
     let x = if x > least { x } else { least };
@@ -130,7 +130,7 @@ fn moved<const N: usize>(terms: &HeldTerms, [factor, turn, moves @ ..]: &[[f64; 
     found
 }
 
-/// The payoff of an exercise now.
+/// The payoff of an option that expires now.
 #[inline(always)]
 fn paid_now(terms: &HeldTerms, spot: f64) -> f64 {
     let pays = terms.sign * (spot - terms.strike);
@@ -208,7 +208,7 @@ fn unit_values<const N: usize>(terms: &HeldTerms, moves: &[[f64; N]; MOVES]) -> 
     for lane in 0..N {
         let asset = market.spot[lane] * carried[lane] * cdf1[lane];
         found[lane] = match terms.instrument {
-            // The cash is what the strike is worth.
+            // The cash is the present value of the strike.
             DIGITAL_CASH => terms.amount * (cash[lane] / terms.strike * cdf2[lane]),
             DIGITAL_ASSET => terms.amount * asset,
             _ => terms.sign * (asset - cash[lane] * cdf2[lane]),
@@ -217,8 +217,8 @@ fn unit_values<const N: usize>(terms: &HeldTerms, moves: &[[f64; N]; MOVES]) -> 
     found
 }
 
-/// The values of one unit of an American option. Where nothing but the spot moves, its boundary stays what it is; else it is found anew. A
-/// value is not a number where no boundary is found.
+/// The values of one unit of an American option. If only the spot moves, its boundary stays; else it is found anew. A
+/// value is NaN if no boundary is found.
 fn american_values(isa: Isa, held: &Held<'_>, moves: &Moves, lanes: &Range<usize>) -> Lanes<f64> {
     let (terms, boundary) = (&held.terms, held.boundary.expect("boundaries are found before"));
     let market = moved(terms, moves);
@@ -274,23 +274,23 @@ pub struct Profits {
 }
 
 impl Profits {
-    /// Profits of a book, with those of the books in it.
+    /// Profits of a book, including those of the books in it.
     pub fn of_book(&self, book: usize) -> &[f64] {
         &self.columns[book]
     }
 
-    /// How many books there are.
+    /// Number of books.
     pub fn books(&self) -> usize {
         self.columns.len()
     }
 
-    /// How many scenarios there are.
+    /// Number of scenarios.
     pub fn scenarios(&self) -> usize {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// American options of which no boundary of exercise is found in a scenario, ascending, each with the first such scenario. The profits of
-    /// their books are not numbers there.
+    /// American options without a boundary in a scenario, ascending, each with the first such scenario. The profits of
+    /// their books are NaN there.
     pub fn unvalued(&self) -> impl Iterator<Item = (usize, u64)> {
         self.unvalued.iter().map(|(&position, &scenario)| (position, scenario))
     }
@@ -308,7 +308,8 @@ impl Profits {
 }
 
 impl Portfolio {
-    /// Adds the profits of each book in some scenarios, in order. The scenarios must have as many assets as the portfolio.
+    /// Adds the profits of each book in some scenarios, in order. The scenarios must have as many assets as the
+    /// portfolio.
     pub fn run(&self, isa: Isa, scenarios: &Scenarios, range: Range<u64>, profits: &mut Profits) {
         assert_eq!(scenarios.assets(), self.assets().len(), "moves for each asset");
         assert!(range.end <= scenarios.len(), "scenarios that there are");
@@ -317,8 +318,8 @@ impl Portfolio {
         isa.run(RunBooks { isa, portfolio: self, held: &held, scenarios, range, profits });
     }
 
-    /// American options that some scenario gives a market of two boundaries, which [`AmericanOption::check`] refuses: each with the first such
-    /// scenario, in the order of positions.
+    /// American options that a scenario gives a market of two boundaries, which [`AmericanOption::check`] refuses. Each
+    /// comes with the first such scenario, in the order of positions.
     pub fn refused_in(&self, scenarios: &Scenarios) -> Vec<(usize, u64, AmericanError)> {
         assert_eq!(scenarios.assets(), self.assets().len(), "moves for each asset");
         if !scenarios.moves_more_than_spots() {
@@ -340,8 +341,8 @@ impl Portfolio {
         self.americans().into_iter().filter_map(refused_in).collect()
     }
 
-    /// Adds the profits of one position in some scenarios, in order, with the bits that they have in its book's sum. Where scenarios are
-    /// drawn, this draws the moves of all assets; to ask for many positions, call [`Scenarios::selected`] first.
+    /// Adds the profits of one position in some scenarios, in order, with the bits that they have in its book's sum.
+    /// For drawn scenarios this draws the moves of all assets; for many positions, call [`Scenarios::selected`] first.
     pub fn run_position(
         &self,
         isa: Isa,
@@ -356,7 +357,7 @@ impl Portfolio {
     }
 }
 
-/// The groups of scenarios that a range is in, each with the lanes that the range has of it.
+/// The groups of scenarios of a range, each with the range's lanes in it.
 pub(super) fn groups(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> {
     let lanes = LANES as u64;
     (range.start / lanes..range.end.div_ceil(lanes)).filter_map(move |group| {

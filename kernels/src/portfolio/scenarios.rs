@@ -1,6 +1,7 @@
-//! Scenarios: joint moves of the assets' markets. They are given number by number, from history or as stress, or drawn at random.
+//! Scenarios: joint moves of the assets' markets. They are given number by number, taken from history, made as stress,
+//! or drawn at random.
 //!
-//! In a scenario an option that expires in T years sees, of its asset,
+//! In a scenario an option that expires in T years sees the following market of its asset:
 //!
 //! | quantity | in the scenario |
 //! | --- | --- |
@@ -9,8 +10,9 @@
 //! | rate | `r + rate + rate_slope·T` |
 //! | dividend yield | `q + dividend_yield + dividend_yield_slope·T`; of a future, the rate in the scenario |
 //!
-//! each within the range that [`pricing`](crate::pricing) allows; the asset itself has `T = 0`. Scenario `s` is a function of its number
-//! alone: of drawn ones, the normal numbers are those of path `s` and step `a` in [`draws`](crate::pricing), for asset `a`.
+//! Each is kept within the range that [`pricing`](crate::pricing) allows; the asset itself has `T = 0`. Scenario `s` is
+//! a function of its number alone. In drawn ones, the normal number of asset `a` is that of path `s` and step `a` in
+//! [`draws`](crate::pricing).
 
 use std::ops::{Range, RangeInclusive};
 
@@ -24,7 +26,7 @@ use crate::pricing::options::check;
 use crate::pricing::sampling::NumberSource;
 use crate::pricing::{ParameterError, Sampling};
 
-/// The most numbers that are kept of scenarios, or of profits by position: 1 GiB.
+/// Most numbers that are kept of scenarios, or of profits by position: 1 GiB.
 pub const CELLS_MAX: usize = 1 << 27;
 /// Range of the factor by which a spot price is multiplied.
 pub(super) const FACTOR_RANGE: RangeInclusive<f64> = 1e-9..=1e9;
@@ -41,7 +43,7 @@ pub(super) const MOVES: usize = 8;
 /// An asset's moves in the scenarios of a group.
 pub(super) type Moves = [Lanes<f64>; MOVES];
 
-/// How the market of one asset moves; the module's table has the formulas.
+/// The move of the market of one asset; the module's table has the formulas.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shock {
     /// Factor by which the spot price is multiplied.
@@ -63,7 +65,7 @@ pub struct Shock {
 }
 
 impl Shock {
-    /// The shock that moves nothing.
+    /// The shock that changes nothing.
     pub const NONE: Shock = Shock {
         spot_factor: 1.0,
         spot_slope: 0.0,
@@ -75,13 +77,13 @@ impl Shock {
         dividend_yield_slope: 0.0,
     };
 
-    /// The same move for all expiries: the spot price by a share of itself, volatility and rate by the numbers that are added.
+    /// The same move for all expiries: the spot price by a share of itself, volatility and rate by added numbers.
     pub fn shift(spot: f64, volatility: f64, rate: f64) -> Shock {
         Shock { spot_factor: 1.0 + spot, volatility, rate, ..Shock::NONE }
     }
 
-    /// A move that grows with each year between an expiry and the pivot, where nothing moves: down before the pivot, up after it. The
-    /// asset itself moves as what expires now.
+    /// A move that grows with each year between an expiry and the pivot, at which nothing moves: down before the pivot,
+    /// up after it. The asset itself moves like an option that expires now.
     pub fn twist(pivot_years: f64, spot: f64, volatility: f64, rate: f64) -> Shock {
         Shock {
             spot_factor: 1.0 - spot * pivot_years,
@@ -113,7 +115,7 @@ impl Shock {
 pub enum Stress {
     /// All assets move alike.
     All(Shock),
-    /// Assets by number, the last shock of each; others do not move.
+    /// Shocks of assets by number; the last shock of an asset counts, and other assets do not move.
     Assets(Vec<(usize, Shock)>),
 }
 
@@ -131,27 +133,27 @@ pub enum Returns {
 pub struct Drawn<'a> {
     /// Key of the random numbers: equal keys give equal scenarios.
     pub key: u64,
-    /// How many there are.
+    /// Number of scenarios.
     pub scenarios: u64,
     /// Covariance of the assets' logarithmic returns in a year.
     pub covariance: &'a Covariance,
-    /// Years over which spot prices move in a scenario. Options are revalued as of now all the same.
+    /// Years over which spot prices move in a scenario. Options are still revalued as of now.
     pub horizon_years: f64,
-    /// Expected logarithmic return of each asset in a year; an empty list stands for zeros.
+    /// Expected logarithmic return of each asset in a year; an empty list means zeros.
     pub means: &'a [f64],
 }
 
-/// Why scenarios are refused.
+/// Reasons for which scenarios are refused.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ScenarioError {
-    /// A number is missing, or there is one too many.
+    /// A list has too few or too many numbers.
     #[error("{field} has {count} numbers: give {expected}")]
     Shape {
-        /// Which list.
+        /// Name of the list.
         field: &'static str,
-        /// Its length.
+        /// Numbers in the list.
         count: usize,
-        /// What it should be.
+        /// Numbers that it should have.
         expected: usize,
     },
     /// A number is out of range.
@@ -161,23 +163,23 @@ pub enum ScenarioError {
         scenario: usize,
         /// Number of the asset.
         asset: usize,
-        /// What is wrong.
+        /// The error.
         error: ParameterError,
     },
-    /// A stress names an asset that is not there.
+    /// A stress names an asset that does not exist.
     #[error("scenario {scenario} names asset {asset}, but there are {assets} of them, numbered from 0")]
     UnknownAsset {
         /// Number of the scenario.
         scenario: usize,
-        /// What it names.
+        /// The named asset.
         asset: usize,
-        /// How many there are.
+        /// Number of assets.
         assets: usize,
     },
     /// A parameter is out of range.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
-    /// No returns have such a covariance.
+    /// No returns can have such a covariance.
     #[error(transparent)]
     Covariance(#[from] CovarianceError),
     /// There are more profits than are kept.
@@ -186,15 +188,15 @@ pub enum ScenarioError {
          most, half of them sums"
     )]
     TooManyPositions {
-        /// How many scenarios there are.
+        /// Number of scenarios.
         scenarios: u64,
-        /// How many positions.
+        /// Number of positions.
         positions: usize,
     },
     /// There are more numbers than are kept.
     #[error("{scenarios} scenarios of {assets} assets are too many numbers: {CELLS_MAX} are kept at most")]
     TooMany {
-        /// How many there are.
+        /// Number of scenarios.
         scenarios: u64,
         /// Number of assets.
         assets: usize,
@@ -211,14 +213,14 @@ pub struct Scenarios {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ShockSource {
-    /// By column, its numbers by asset and scenario; empty where nothing moves.
+    /// Numbers of each column by asset and scenario; empty if nothing moves.
     Given([Vec<f64>; MOVES]),
     /// Spot prices move by `exp(drift + Σ factor·z)`. The factor is a lower triangular matrix, row by row.
     Drawn { key: u64, drifts: Vec<f64>, factor: Vec<f64> },
 }
 
 impl Scenarios {
-    /// One scenario after the other, each with a shock for every asset.
+    /// Scenarios given one after the other, each with a shock for every asset.
     pub fn given(assets: usize, shocks: &[Shock]) -> Result<Self, ScenarioError> {
         let count = shocks.len().checked_div(assets).unwrap_or(0);
         expect("shocks", shocks.len(), count * assets)?;
@@ -243,8 +245,8 @@ impl Scenarios {
         Ok(Self { count: count as u64, assets, source: ShockSource::Given(std::array::from_fn(column)) })
     }
 
-    /// Historical scenarios. The rows of `returns` are the returns of all assets on one day (or over whatever the horizon is) after the
-    /// other.
+    /// Historical scenarios. The rows of `returns` are the returns of all assets over successive days, or over another
+    /// horizon.
     pub fn historical(assets: usize, kind: Returns, returns: &[f64]) -> Result<Self, ScenarioError> {
         let factor = |value: &f64| match kind {
             Returns::Logarithmic if value.is_nan() => f64::NAN,
@@ -272,7 +274,7 @@ impl Scenarios {
         Self::given(assets, &shocks)
     }
 
-    /// Scenarios that are drawn when they are computed.
+    /// Scenarios that are drawn at random when they are computed.
     pub fn drawn(spec: &Drawn) -> Result<Self, ScenarioError> {
         let assets = spec.covariance.assets();
         check("horizon_years", spec.horizon_years, HORIZON_YEARS_RANGE)?;
@@ -293,12 +295,12 @@ impl Scenarios {
         })
     }
 
-    /// How many there are.
+    /// Number of scenarios.
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -308,7 +310,7 @@ impl Scenarios {
         self.assets
     }
 
-    /// True if more than spot prices moves in any of them.
+    /// True if any scenario moves more than spot prices.
     pub fn moves_more_than_spots(&self) -> bool {
         match &self.source {
             ShockSource::Given(columns) => columns[2..].iter().any(|column| !column.is_empty()),
@@ -316,7 +318,7 @@ impl Scenarios {
         }
     }
 
-    /// Bytes of memory that the scenarios take.
+    /// Bytes of memory of the scenarios.
     pub fn bytes(&self) -> usize {
         let numbers = match &self.source {
             ShockSource::Given(columns) => columns.iter().map(Vec::len).sum::<usize>(),
@@ -362,7 +364,8 @@ impl Scenarios {
         }
     }
 
-    /// An asset's moves in a group of scenarios; `drawn` has those of drawn scenarios. Lanes beyond the last scenario do not move.
+    /// An asset's moves in a group of scenarios; `scratch` has those of drawn scenarios. Lanes behind the last scenario
+    /// do not move.
     #[inline(always)]
     pub(super) fn moves(&self, group: u64, asset: usize, scratch: &Scratch) -> Moves {
         let mut moves = Shock::NONE.numbers().map(|still| [still; LANES]);
@@ -383,7 +386,7 @@ impl Scenarios {
     }
 }
 
-/// The moves that were drawn for a group, by asset.
+/// The drawn moves of a group, by asset.
 #[derive(Default)]
 pub(super) struct Scratch {
     normals: Vec<Lanes<f64>>,

@@ -1,41 +1,43 @@
-//! The one check of matrices that have to be covariances or correlations: positive semi-definite, but for rounding. Where rounding makes
-//! an eigenvalue negative it counts as 0, and the factor is that of the nearest matrix without it.
+//! The one check that a matrix of covariances or correlations is positive semi-definite, but for rounding. An
+//! eigenvalue that is negative by rounding counts as 0, and the factor is that of the nearest matrix without it.
 //!
-//! Both are asked of `C`, with `C_ab = Σ_ab / (s_a·s_b)` and `s_a = √Σ_aa`, whose diagonal is 1: so the answer does not depend on the
-//! units of the assets. Eigenvalues come by Householder's tridiagonal form and the QL method with implicit shifts (Martin, Reinsch and
-//! Wilkinson 1968; Bowdler, Martin, Reinsch and Wilkinson 1968), here on one thread, in one order: the same matrix has the same bits.
+//! The check uses `C`, with `C_ab = Σ_ab / (s_a·s_b)` and `s_a = √Σ_aa`, whose diagonal is 1, so that the answer does
+//! not depend on the units of the assets. Eigenvalues come by Householder's tridiagonal form and the QL method with
+//! implicit shifts (Martin, Reinsch and Wilkinson 1968; Bowdler, Martin, Reinsch and Wilkinson 1968). All of it runs on
+//! one thread in one order, so that the same matrix has the same bits.
 
-/// How far below 0 an eigenvalue of `C` may be by rounding, for each asset: numbers with nine digits are off by that much.
+/// Greatest distance below 0 of an eigenvalue of `C` by rounding, per asset: that of numbers with nine digits.
 pub(crate) const ROUNDING: f64 = 1e-9;
-/// How far above 0 an eigenvalue of `C` may be that is 0, for each asset.
+/// Greatest distance above 0 of an eigenvalue of `C` that is really 0, per asset.
 const NOTHING: f64 = 1e-14;
-/// The least `s_a`, as a share of the greatest: what varies less does not vary.
+/// The least `s_a`, as a share of the greatest: an asset that varies less counts as constant.
 const SCALE_MIN: f64 = 1e-12;
-/// Sweeps of the QL method for an eigenvalue at most; three are usual.
+/// Most sweeps of the QL method for an eigenvalue; three are usual.
 const SWEEPS_MAX: usize = 64;
 
-/// Eigenvalues of a matrix that no rounding explains.
+/// Eigenvalues of a matrix that is indefinite beyond rounding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Indefinite {
     /// The least eigenvalue of the matrix as given.
     pub least: f64,
-    /// And the greatest.
+    /// The greatest eigenvalue.
     pub greatest: f64,
 }
 
-/// The lower triangle L of a symmetric matrix with `L·Lᵀ` the matrix, row by row, its diagonal not negative.
+/// The lower triangle L of a symmetric matrix, row by row, whose product `L·Lᵀ` is the matrix. Its diagonal is not
+/// negative.
 pub(crate) fn lower_factor(n: usize, matrix: &[f64]) -> Result<Vec<f64>, Indefinite> {
     let scales = scales_of(n, matrix);
     let scaled = |number: usize| matrix[number] / (scales[number / n] * scales[number % n]);
     let Eigen { values, vectors } = Eigen::of(n, (0..n * n).map(scaled).collect());
-    // The comparison is false of NaN, which is thereby refused.
+    // The comparison is false for NaN, which is thus refused.
     let is_rounding = values.iter().all(|value| *value >= -(ROUNDING * n as f64));
     if !is_rounding {
         let Eigen { values, .. } = Eigen::of(n, matrix.to_vec());
         let [least, greatest] = [f64::min, f64::max].map(|of| values.iter().copied().fold(f64::NAN, of));
         return Err(Indefinite { least, greatest });
     }
-    // What is left of an eigenvalue of 0 is no variance either.
+    // The rest of an eigenvalue of 0 is not variance.
     let nothing = NOTHING * n as f64;
     let roots: Vec<f64> =
         values.iter().map(|&value| if value > nothing { value.sqrt() } else { 0.0 }).collect();
@@ -50,7 +52,7 @@ fn scales_of(n: usize, matrix: &[f64]) -> Vec<f64> {
     roots.into_iter().map(|root| root.max(least)).collect()
 }
 
-/// The lower triangle with the same `F·Fᵀ`: rows are reflected (Householder) until nothing is right of the diagonal.
+/// The lower triangle with the same `F·Fᵀ`: Householder reflections of the rows clear the part right of the diagonal.
 fn lower_triangle(n: usize, mut rows: Vec<f64>) -> Vec<f64> {
     for pivot in 0..n {
         let row = &rows[pivot * n + pivot..(pivot + 1) * n];
@@ -92,7 +94,8 @@ impl Eigen {
     }
 }
 
-/// Turns a symmetric matrix into a tridiagonal one: its diagonal, what is beside that, and the turn itself in place of the matrix.
+/// Turns a symmetric matrix into a tridiagonal one: its diagonal, its second diagonal, and the rotation in place of the
+/// matrix.
 fn tridiagonal(n: usize, v: &mut [f64], d: &mut [f64], e: &mut [f64]) {
     d.copy_from_slice(&v[(n - 1) * n..]);
     for i in (1..n).rev() {
@@ -147,7 +150,7 @@ fn tridiagonal(n: usize, v: &mut [f64], d: &mut [f64], e: &mut [f64]) {
     e[0] = 0.0;
 }
 
-/// The product of the turns, in place of what they are made of.
+/// The product of the rotations, in place of their parts.
 fn gather_turns(n: usize, v: &mut [f64], d: &mut [f64]) {
     for i in 0..n - 1 {
         v[(n - 1) * n + i] = v[i * n + i];
@@ -169,7 +172,7 @@ fn gather_turns(n: usize, v: &mut [f64], d: &mut [f64]) {
     v[(n - 1) * n + n - 1] = 1.0;
 }
 
-/// Turns a tridiagonal matrix into a diagonal one, and the vectors with it.
+/// Turns a tridiagonal matrix into a diagonal one, and rotates the vectors with it.
 fn diagonal(n: usize, v: &mut [f64], d: &mut [f64], e: &mut [f64]) {
     e.rotate_left(1);
     e[n - 1] = 0.0;
@@ -190,7 +193,7 @@ fn diagonal(n: usize, v: &mut [f64], d: &mut [f64], e: &mut [f64]) {
     }
 }
 
-/// Takes the implicit shift from the diagonal from `l` on.
+/// Subtracts the implicit shift from the diagonal from `l` on.
 fn shifted(l: usize, d: &mut [f64], e: &[f64]) -> f64 {
     let first = d[l];
     let p = (d[l + 1] - first) / (2.0 * e[l]);
@@ -247,7 +250,7 @@ mod tests {
         (0..count).map(next).collect()
     }
 
-    /// The sample covariance of so many times: of fewer than assets it has less than full rank.
+    /// The sample covariance of `times` times: with fewer times than assets it has less than full rank.
     fn covariance(n: usize, times: usize) -> Vec<f64> {
         let returns = numbers(n * times, (n * 1_000 + times) as u64);
         let of = |one: usize, other: usize| -> f64 {
@@ -277,7 +280,7 @@ mod tests {
         // By numpy.linalg.eigvalsh.
         let is_close = |found: f64, expected: f64| (found - expected).abs() < 1e-8;
         assert!(is_close(least, -0.032_376_13) && is_close(greatest, 0.128_762_61), "{least} {greatest}");
-        // In other units as well.
+        // The result is the same in other units.
         let tiny: Vec<f64> = matrix.iter().map(|number| number * 1e-12).collect();
         assert!(lower_factor(3, &tiny).is_err());
         assert!(lower_factor(2, &[0.0, 1e-3, 1e-3, 1.0]).is_err(), "nothing that varies with another");

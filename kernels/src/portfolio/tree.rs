@@ -1,9 +1,9 @@
-//! Sums in the shape that the module's documentation describes, term by term.
+//! Sums in the shape that the documentation of `portfolio` describes, term by term.
 
 use crate::pricing::draws::{LANES, Lanes};
 
-/// A sum that is under way: the partial sums that wait for a neighbour, that of the most terms first. The bits of `count` say how many
-/// terms each has.
+/// A sum under way: the partial sums that wait for a neighbour, the one of the most terms first. The bits of `count`
+/// give the number of terms of each.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     waiting: Vec<Lanes<f64>>,
@@ -23,7 +23,7 @@ impl Tree {
         self.count += 1;
     }
 
-    /// Returns the sum, which is 0 of no terms, and begins a new one.
+    /// Returns the sum, which is 0 if there are no terms, and begins a new one.
     #[inline(always)]
     pub(super) fn take(&mut self) -> Lanes<f64> {
         self.count = 0;
@@ -61,7 +61,7 @@ mod tests {
             terms[..count].iter().for_each(|term| tree.add([*term; LANES]));
             assert_eq!(tree.take(), [sum(&terms[..count]); LANES], "{count}");
         }
-        // A sum of another shape must have other bits here, or this test would show nothing.
+        // A sum of another shape must have other bits here, or this test would prove nothing.
         assert_ne!(sum(&terms), terms.iter().sum::<f64>());
     }
 }

@@ -1,5 +1,5 @@
-// Monte Carlo of American options by a given rule of exercise: the twin of `american.rs`, `walks.rs` and `american_greeks.rs`, which say what
-// is computed. A thread works on one lane of a block.
+// Monte Carlo of American options by a given exercise rule: the twin of `american.rs`, `walks.rs` and
+// `american_greeks.rs`, which have the formulas. A thread works on one lane of a block.
 
 #include "bridge.cuh"
 #include "dual.cuh"
@@ -14,10 +14,10 @@ struct AmericanArgs {
     u64 first_block, blocks;
     double sign;
     Term moneyness, drift, diffusion;
-    double bumped[2];  // Moneyness, for Greeks alone.
+    double bumped[2];  // Moneyness of the bumped spots, only for Greeks.
     double inverse_width, step_rate, step_years;
-    const double *rule;  // By date: a discount, what exercise pays at least, and four coefficients.
-    double *lanes;       // By block and sum, of each lane.
+    const double *rule;  // By date: a discount, the least payoff of exercise, and four coefficients.
+    double *lanes;       // Sums of each lane, by block and sum.
 };
 
 template <typename T>
@@ -48,7 +48,7 @@ struct Walk {
     }
 };
 
-// A path, and the one that mirrors it.
+// A path, and its mirror image.
 template <typename T, int SPOTS>
 __device__ inline void walk(const AmericanArgs &args, const T *moneyness, u64 group, u64 lane, Walk<T, SPOTS> *walks) {
     walks[0].start();
@@ -132,7 +132,7 @@ __device__ inline Bumped bumped_of(const AmericanArgs &args, double moneyness, c
     return {discount * pays, discount * (args.sign * (growth * args.moneyness.by[SPOT]))};
 }
 
-// Greeks from the stops for the given spot and for those on either side.
+// Greeks from the stops for the given spot and for the spots on either side.
 template <typename T>
 __device__ inline void greeks_of_stops(
     const AmericanArgs &args, const Stop<T> &held, const Stop<T> &above, const Stop<T> &below, double *greeks

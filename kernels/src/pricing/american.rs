@@ -1,11 +1,11 @@
 //! Monte Carlo: American options, by the rule of Longstaff and Schwartz (2001).
 //!
-//! A [`RuleSearch`] finds once, from pilot paths, when to exercise. The price is the value of that rule on other paths, in
-//! blocks as those of [`Simulation`](super::Simulation). No rule is worth more than the best one, so prices are too low
-//! on average, by an amount that the standard error does not contain.
+//! A [`RuleSearch`] finds an exercise rule once, from pilot paths. The price is the value of that rule on other paths,
+//! in blocks as those of [`Simulation`](super::Simulation). No rule is worth more than the best one, so prices are too
+//! low on average. The standard error does not contain that bias.
 //!
-//! Pilot paths are random and in `f64`, whatever the paths of the price are: their errors are not the price's, and points of Sobol that
-//! both shared would make a rule look better than it is.
+//! Pilot paths are random and in `f64`, whatever the paths of the price. So their errors are independent of the
+//! price's. If both shared Sobol points, a rule would look better than it is.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -21,12 +21,12 @@ use super::walks::Walks;
 use crate::isa::{HotLoop, Isa};
 use crate::math::{Number, Real, Term, exp};
 
-/// The most dates on which an option may be exercised.
+/// Greatest number of dates on which an option may be exercised.
 pub const EXERCISES_MAX: u32 = 1_024;
-/// The most blocks of pilot paths.
+/// Greatest number of blocks of pilot paths.
 pub const PILOT_BLOCKS_MAX: u32 = 1_024;
 
-/// What is to be simulated.
+/// Specification of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AmericanSpec {
     /// The asset.
@@ -37,13 +37,14 @@ pub struct AmericanSpec {
     pub strike: f64,
     /// Years until expiry.
     pub expiry_years: f64,
-    /// Dates of exercise, equally far apart, the last of them expiry: 1 to [`EXERCISES_MAX`]. The option may also be exercised now.
+    /// Exercise dates, equally far apart, the last of them expiry: 1 to [`EXERCISES_MAX`]. The option may also be
+    /// exercised now.
     pub exercises: u32,
-    /// Number of blocks of pilot paths, from which the rule is found: 1 to [`PILOT_BLOCKS_MAX`]. 64 are mostly enough.
+    /// Number of blocks of pilot paths, from which the rule is found: 1 to [`PILOT_BLOCKS_MAX`]. 64 are usually enough.
     pub pilot_blocks: u32,
-    /// Whether a sample is a pair of paths that mirror each other.
+    /// True if a sample is a pair of paths that mirror each other.
     pub antithetic: bool,
-    /// Which numbers paths have; those of pilot paths are random.
+    /// Source of the numbers of paths; those of pilot paths are always random.
     pub sampling: Sampling,
     /// Precision in which paths are computed; pilot paths are in `f64`.
     pub precision: Precision,
@@ -75,12 +76,12 @@ pub(crate) struct AmericanTerms {
     pub european: Term,
 }
 
-/// The rule of exercise.
+/// The exercise rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rule {
-    /// By date, when to exercise.
+    /// The condition for exercise, by date.
     pub continuations: Vec<Continuation>,
-    /// Discount factors: of now, and of each date.
+    /// Discount factors of now, and of each date.
     pub discounts: Vec<f64>,
     pub is_now: bool,
 }
@@ -96,7 +97,7 @@ impl AmericanSpec {
         check("pilot_blocks", f64::from(self.pilot_blocks), 1.0..=f64::from(PILOT_BLOCKS_MAX))
     }
 
-    /// The European option, with as many steps.
+    /// The European option, with the same number of steps.
     pub(crate) fn european(&self) -> SimulationSpec {
         SimulationSpec {
             market: self.market,
@@ -125,7 +126,7 @@ impl AmericanTerms {
         }
     }
 
-    /// The payoff of exercise in units of the strike where `ln S/S₀` is x; negative out of the money.
+    /// The payoff of exercise in units of the strike if `ln S/S₀` is x; negative out of the money.
     #[inline(always)]
     pub fn pays(&self, x: f64) -> f64 {
         self.sign * (self.moneyness.value * exp(x) - 1.0)
@@ -146,7 +147,7 @@ impl AmericanSimulation {
         Ok(Self::of_search(search))
     }
 
-    /// The rule that a finished search has found.
+    /// The simulation by the rule of a finished search.
     pub fn of_search(search: RuleSearch) -> Self {
         assert!(search.is_done(), "a rule is found for all dates");
         let later = search.later();
@@ -163,7 +164,7 @@ impl AmericanSimulation {
         &self.spec
     }
 
-    /// Whether the pilot paths say that it is best to exercise now: then the price is the payoff of that.
+    /// True if immediate exercise is best by the pilot paths: then the price is its payoff.
     pub fn is_exercised_now(&self) -> bool {
         self.rule.is_now
     }
@@ -176,7 +177,7 @@ impl AmericanSimulation {
         &self.rule
     }
 
-    /// Adds the sums of some blocks, in order: amounts in strikes, discounted; the control is the European option.
+    /// Adds the sums of some blocks, in order: discounted amounts in strikes. The control is the European option.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
         match self.spec.precision {
             Precision::F64 => isa.run(AmericanLoop::<f64> { of: self, blocks, out, number: PhantomData }),
@@ -191,7 +192,7 @@ impl AmericanSimulation {
         if (date > 0.0) & (pays > 0.0) { self.rule.discounts[date as usize] * pays } else { 0.0 }
     }
 
-    /// The price by the sums of the first blocks, all from block 0 on.
+    /// The price from the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[BlockSums]) -> Estimate {
         let strike = self.spec.strike;
         if self.rule.is_now {

@@ -1,16 +1,19 @@
 //! Greeks of American options by simulation, from the paths of the price itself.
 //!
-//! Vega, theta and rho are derivatives path by path, each path stopping where it does: at the best boundary exercise pays what
-//! waiting does, so that to first order it does not matter that the boundary moves (Piterbarg, *A Practitioner's Guide to Pricing and
-//! Hedging Callable Libor Exotics in Forward Libor Models*, 2003; Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004,
-//! chapter 7.2). A rule that is a little off makes them off in proportion, which their standard errors do not contain.
+//! Vega, theta and rho are derivatives path by path, with the stops held fixed. At the best boundary exercise pays as
+//! much as waiting, so that a move of the boundary has no effect to first order. The argument is Piterbarg's (*A
+//! Practitioner's Guide to Pricing and Hedging Callable Libor Exotics in Forward Libor Models*, 2003). See also
+//! Glasserman (*Monte Carlo Methods in Financial Engineering*, 2004, chapter 7.2). An imperfect rule makes them wrong
+//! in proportion, which their standard errors do not contain.
 //!
-//! Delta is the difference of two prices of the same random numbers, gamma that of two deltas path by path, by the bumped spots that
-//! other contracts have for gamma. The rule is one of prices and dates and stays when the spot moves, so that paths from either side stop
-//! where that rule says: what the rule misses is nearly the same on both sides, and delta is off by less than its standard error
-//! tells. (Path by path it would have an eighth of the error, and be off by one or two per cent as a rule.)
+//! Delta is the difference of two prices from the same random numbers. Gamma is the difference of two deltas path by
+//! path, with the bumped spots that other contracts use for gamma. The rule depends on prices and dates and stays when
+//! the spot moves, so paths from either side stop by the same rule. The rule's error is nearly the same on both sides,
+//! and delta is wrong by less than its standard error. (Path by path, delta would have an eighth of the standard error,
+//! and a typical bias of one or two per cent.)
 //!
-//! Each Greek has that of the European option as its control. Where the option is exercised now, it has the Greeks of what that pays.
+//! Each Greek has that of the European option as its control. An option that is exercised now has the Greeks of its
+//! payoff.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -77,7 +80,7 @@ impl AmericanGreekSimulation {
         }
     }
 
-    /// Price and Greeks by the sums of the first blocks, all from block 0 on.
+    /// Price and Greeks from the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[GreekSums]) -> GreekEstimate {
         let (spec, terms) = (self.simulation.spec(), self.simulation.terms());
         if self.simulation.is_exercised_now() {
@@ -115,7 +118,7 @@ struct Outcomes<'a> {
     simulation: &'a AmericanSimulation,
     bumped: [f64; 2],
     inverse_width: f64,
-    /// Per date.
+    /// The rate per date, and the years per date.
     rate: f64,
     years: f64,
 }
@@ -156,7 +159,7 @@ impl Outcomes<'_> {
         if is_paid { [discount * pays, discount * (sign * (growth * given.by[SPOT]))] } else { [0.0; 2] }
     }
 
-    /// Greeks from the points and dates at which paths stop, for the given spot and for those on either side.
+    /// Greeks from the points and dates at which paths stop, for the given spot and for the spots on either side.
     #[inline(always)]
     fn greeks<T: Real>(&self, [held, up, down]: [(T, f64); SPOTS]) -> [f64; GREEKS] {
         let up = self.bumped(self.bumped[0], up.0, up.1);

@@ -1,5 +1,5 @@
-// Monte Carlo of baskets: the twin of `basket.rs` and `basket_greeks.rs`, which say what is computed. A thread works on one lane of a
-// block.
+// Monte Carlo of baskets: the twin of `basket.rs` and `basket_greeks.rs`, which have the formulas. A thread works on
+// one lane of a block.
 
 #include "draws.cuh"
 #include "sums.cuh"
@@ -14,10 +14,10 @@ struct BasketArgs {
     u64 first_block, blocks;
     double strike, sign, rate, years;
     const double *terms;  // Drifts, values, and the rows of factors; for Greeks, an `OfAsset` of each asset.
-    double *lanes;        // By block and sum, of each lane.
+    double *lanes;        // Sums of each lane, by block and sum.
 };
 
-// The value of the basket at expiry; `side` is −1 for the path that mirrors.
+// The value of the basket at expiry; `side` is −1 for the mirrored path.
 template <typename T>
 __device__ inline double paid_of(const BasketArgs &args, const T *moved, T side) {
     const double *drifts = args.terms, *values = drifts + args.assets;

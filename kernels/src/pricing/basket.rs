@@ -1,7 +1,7 @@
 //! Monte Carlo: European options on a weighted sum of correlated assets.
 //!
-//! Asset i ends at `Sᵢ·exp((r − qᵢ − σᵢ²/2)·T + σᵢ√T·Σⱼ Lᵢⱼ·zⱼ)`, with `L·Lᵀ` the correlations. Blocks of samples are those of
-//! [`Simulation`](super::Simulation); the numbers of asset j are a stream of their own.
+//! Asset i ends at `Sᵢ·exp((r − qᵢ − σᵢ²/2)·T + σᵢ√T·Σⱼ Lᵢⱼ·zⱼ)`, where `L·Lᵀ` are the correlations. Blocks of samples
+//! are those of [`Simulation`](super::Simulation). The numbers of asset j are a stream of their own.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -20,9 +20,9 @@ use super::sums::{BlockSums, GROUPS, LaneSums, Mean, effective_samples};
 use crate::isa::{HotLoop, Isa};
 use crate::math::{Real, exp};
 
-/// The most assets in a basket.
+/// Greatest number of assets in a basket.
 pub const BASKET_ASSETS_MAX: usize = 64;
-/// Range of the units of an asset in a basket; a negative number is sold.
+/// Range of the units of an asset in a basket; negative units are short.
 pub const WEIGHT_RANGE: std::ops::RangeInclusive<f64> = -1e6..=1e6;
 
 /// An asset of a basket.
@@ -38,25 +38,25 @@ pub struct BasketAsset {
     pub weight: f64,
 }
 
-/// What is to be simulated.
+/// Specification of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BasketSpec {
-    /// 1 to [`BASKET_ASSETS_MAX`].
+    /// The assets: 1 to [`BASKET_ASSETS_MAX`].
     pub assets: Vec<BasketAsset>,
-    /// Correlations of the assets' returns: the rows of a symmetric, positive semi-definite matrix with ones on its diagonal, one
-    /// after the other.
+    /// Correlations of the assets' returns, row by row: a symmetric, positive semi-definite matrix with ones on its
+    /// diagonal.
     pub correlations: Vec<f64>,
     /// Interest rate, per year, continuously compounded.
     pub rate: f64,
     /// Call or put.
     pub kind: OptionKind,
-    /// Strike, of the weighted sum.
+    /// Strike on the weighted sum.
     pub strike: f64,
     /// Years until expiry.
     pub expiry_years: f64,
-    /// Whether a sample is a pair of paths that mirror each other.
+    /// True if a sample is a pair of paths that mirror each other.
     pub antithetic: bool,
-    /// Which numbers paths have.
+    /// Source of the numbers of paths.
     pub sampling: Sampling,
     /// Precision in which paths are computed.
     pub precision: Precision,
@@ -64,7 +64,7 @@ pub struct BasketSpec {
     pub key: u64,
 }
 
-/// A basket that nothing can be priced with.
+/// Reasons for which a basket cannot be priced.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum BasketError {
     /// A number of the option is out of range.
@@ -73,15 +73,15 @@ pub enum BasketError {
     /// A number of an asset is out of range.
     #[error("asset {asset}: {error}")]
     Asset {
-        /// Which, from 0 on.
+        /// Number of the asset, from 0 on.
         asset: usize,
-        /// What is wrong with it.
+        /// The error.
         error: ParameterError,
     },
     /// There are too few or too many assets.
     #[error("assets has {count}: give 1 to {BASKET_ASSETS_MAX}")]
     Assets {
-        /// How many there are.
+        /// Given number of assets.
         count: usize,
     },
     /// The correlations are refused.
@@ -98,10 +98,10 @@ pub struct BasketSimulation {
     is_put_of_call: bool,
 }
 
-/// What a call has more than the put, with derivatives.
+/// The excess of a call over the put, with derivatives.
 pub(super) struct More {
     pub price: f64,
-    /// By asset.
+    /// Derivative by the spot of each asset.
     pub deltas: Vec<f64>,
     pub theta: f64,
     pub rho: f64,
@@ -114,7 +114,7 @@ pub(crate) struct BasketTerms {
     pub drifts: Vec<f64>,
     /// Spot × weight, by asset.
     pub values: Vec<f64>,
-    /// Deviation of ln S × row of L, asset after asset: of the first one number, of the second two, and so on.
+    /// Deviation of ln S × row of L, asset after asset: one number for the first, two for the second, and so on.
     pub factors: Vec<f64>,
     pub discount: f64,
 }
@@ -144,13 +144,13 @@ impl BasketSimulation {
         Ok(Self { spec, terms, is_put_of_call })
     }
 
-    /// The specification of what is simulated.
+    /// The specification of the simulated option.
     pub fn spec(&self) -> &BasketSpec {
         &self.spec
     }
 
-    /// By how much more the option is worth than what is simulated: what all assets deliver less the strike, if it is a call in whose place
-    /// that is the put.
+    /// The excess of the option over the simulated one: the present value of all deliveries minus the strike's. `None`
+    /// unless the put is simulated in place of a call.
     pub(super) fn more(&self) -> Option<More> {
         self.is_put_of_call.then(|| {
             let BasketSpec { rate, strike, expiry_years, .. } = self.spec;
@@ -170,7 +170,8 @@ impl BasketSimulation {
         })
     }
 
-    /// The most that a sample pays, discounted, where a put is simulated in place of a call: the strike's worth.
+    /// The greatest discounted payoff of a sample if a put is simulated in place of a call: the present value of the
+    /// strike; otherwise `None`.
     pub fn most_of_put(&self) -> Option<f64> {
         self.is_put_of_call.then_some(self.spec.strike * self.terms.discount)
     }
@@ -187,7 +188,7 @@ impl BasketSimulation {
         }
     }
 
-    /// The price by the sums of the first blocks, all from block 0 on.
+    /// The price from the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[BlockSums]) -> Estimate {
         let (Mean { value, standard_error }, samples) = Mean::of_blocks(self.spec.sampling, blocks, None);
         let discount = self.terms.discount;
@@ -227,7 +228,8 @@ impl BasketTerms {
         }
     }
 
-    /// Standard deviation of the basket's value, approximated as if the value were linear in the logarithms of the assets' prices.
+    /// Standard deviation of the basket's value, approximated as if the value were linear in the logarithms of the
+    /// assets' prices.
     pub fn deviation(&self) -> f64 {
         let mut by_number = vec![0.0; self.values.len()];
         let mut factors = self.factors.iter();
@@ -251,11 +253,11 @@ pub(super) struct Worths<'a, T, const BY_ASSET: bool> {
     source: NumberSource,
     draws: Draws<T>,
     z: Vec<Lanes<T>>,
-    /// Values of the basket on some paths, and on those that mirror them.
+    /// Values of the basket on some paths, and on their mirror images.
     pub baskets: [Lanes<T>; 2],
-    /// Prices of each asset on both, where they are wanted.
+    /// Prices of each asset on both, if they are wanted.
     pub assets: [Vec<Lanes<T>>; 2],
-    /// By asset, the difference of ln S from its drift, where prices of assets are wanted; the paths that mirror have the opposite.
+    /// Deviation of ln S from its drift, by asset, if prices of assets are wanted; mirrored paths have the opposite.
     pub moved: Vec<Lanes<T>>,
 }
 

@@ -1,9 +1,11 @@
-//! Greeks of baskets by simulation, from the paths of the price itself: delta, gamma and vega of each asset, theta and rho.
+//! Greeks of baskets by simulation, from the paths of the price itself: delta, gamma and vega of each asset, theta and
+//! rho.
 //!
-//! Delta, vega, theta and rho are derivatives path by path (Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004, chapter
-//! 7.2). Gamma of an asset is the difference of two of its deltas by the same random numbers, by spots that are [`GREEK_BUMP_MAX`] apart
-//! from the given one, or as far as moves the basket by a twentieth of its deviation, whichever is less: off by the square of that. A
-//! likelihood ratio would need correlations that are definite, and err the more the nearer they are to 1.
+//! Delta, vega, theta and rho are derivatives path by path (Glasserman, *Monte Carlo Methods in Financial Engineering*,
+//! 2004, chapter 7.2). Gamma of an asset is the difference of two of its deltas from the same random numbers. Their
+//! spots are [`GREEK_BUMP_MAX`] from the given one, or less, so that the basket moves by at most a twentieth of its
+//! deviation. The error is proportional to the square of the distance. A likelihood ratio would need definite
+//! correlations, and be less accurate the closer they are to 1.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -27,7 +29,7 @@ const OF_ALL: usize = 3;
 #[derive(Clone, Debug, PartialEq)]
 pub struct BasketGreekSimulation {
     simulation: BasketSimulation,
-    /// By asset, the constants of its Greeks.
+    /// Constants of the Greeks of each asset.
     assets: Vec<OfAsset>,
 }
 
@@ -41,7 +43,7 @@ pub(crate) struct OfAsset {
     inverse_volatility: f64,
     /// σ × years.
     volatility_years: f64,
-    /// The share by which the spot is moved for gamma.
+    /// Share by which the spot is moved for gamma.
     share: f64,
     /// 1 / difference of the moved spots.
     inverse_width: f64,
@@ -58,20 +60,20 @@ pub struct AssetGreeks {
     pub vega: Measured,
 }
 
-/// Price and Greeks of a basket, with the number of samples that they were found from.
+/// Price and Greeks of a basket, with the number of samples behind them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BasketGreekEstimate {
     /// Discounted mean of the payoff.
     pub price: Measured,
     /// Greeks of each asset, in the order of assets.
     pub assets: Vec<AssetGreeks>,
-    /// Derivative by time that passes, per year.
+    /// Derivative by passing time, per year.
     pub theta: Measured,
     /// Derivative by the rate, per 1.0.
     pub rho: Measured,
     /// Samples: paths, or pairs of paths.
     pub samples: u64,
-    /// As of an [`Estimate`](super::Estimate).
+    /// The effective number of samples, as in [`Estimate`](super::Estimate).
     pub effective: f64,
 }
 
@@ -106,7 +108,8 @@ impl BasketGreekSimulation {
         &self.assets
     }
 
-    /// Number of figures that each sample has, and of sums that each block has: price, theta, rho, and delta, gamma and vega of each asset.
+    /// Number of columns, which are figures of each sample and sums of each block: price, theta, rho, and delta, gamma
+    /// and vega of each asset.
     pub fn columns(&self) -> usize {
         Self::columns_of(self.assets.len())
     }
@@ -116,7 +119,7 @@ impl BasketGreekSimulation {
         OF_ALL + OF_ASSET * assets
     }
 
-    /// Adds the sums of some blocks, in order: for each block those of all columns, not discounted.
+    /// Adds the sums of some blocks, in order: those of all columns for each block, not discounted.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
         match self.simulation.spec().precision {
             Precision::F64 => isa.run(BasketGreeksLoop::<f64> { of: self, blocks, out, number: PhantomData }),
@@ -126,7 +129,7 @@ impl BasketGreekSimulation {
         }
     }
 
-    /// Price and Greeks by the sums of the first blocks, all from block 0 on.
+    /// Price and Greeks from the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[BlockSums]) -> BasketGreekEstimate {
         let sampling = self.simulation.spec().sampling;
         let discount = self.simulation.terms().discount;
@@ -166,7 +169,8 @@ struct BasketGreeksLoop<'a, T> {
 }
 
 impl<T: Real> BasketGreeksLoop<'_, T> {
-    /// Sets the figures of the samples by column: those of the paths of one side, or, with the second side, the means of both.
+    /// Sets the figures of the samples by column: those of the paths of one side, or, with the second side, the means
+    /// of both.
     #[inline(always)]
     fn add_side(&self, worths: &Worths<'_, T, true>, side: usize, numbers: &mut [Lanes<f64>]) {
         let BasketSpec { rate, kind, expiry_years, .. } = *self.of.simulation.spec();

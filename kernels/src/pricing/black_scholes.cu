@@ -1,5 +1,5 @@
-// Options in closed form, and the volatilities that prices imply: the twin of `black_scholes.rs` and `implied.rs`, which have
-// the formulas. One thread per option.
+// Options in closed form, and implied volatilities: the twin of `black_scholes.rs` and `implied.rs`, which have the
+// formulas. One thread per option.
 
 #include "exp.cuh"
 #include "normal.cuh"
@@ -77,7 +77,7 @@ extern "C" __global__ void price_options(const __grid_constant__ OptionArgs args
 
 extern "C" __global__ void imply_volatilities(const __grid_constant__ OptionArgs args) {
     const double D_MAX = 38.5, S_MIN = 1e-12, B_MIN = 1e-290, SQRT_TWO_PI = 2.5066282746310007, LAST_STEP = 1e-8;
-    const double FAILURES[3] = {-1.0, -2.0, -3.0};  // Too low, too high, no number.
+    const double FAILURES[3] = {-1.0, -2.0, -3.0};  // Too low, too high, not finite.
     const int STEPS_MAX = 100;
     u64 option = thread_number();
     if (option >= args.count) return;
@@ -100,7 +100,7 @@ extern "C" __global__ void imply_volatilities(const __grid_constant__ OptionArgs
     double greatest = is_low ? s : D_MAX + __dsqrt_rn(D_MAX * D_MAX - 2.0 * x);
     double failure = b >= most ? FAILURES[1] : 0.0;
     failure = b < B_MIN ? FAILURES[0] : failure;
-    // The comparison is written so that it is false of NaN.
+    // The comparison is written so that it is false for NaN.
     failure = fabs(price) < __longlong_as_double(0x7ff0000000000000ll) ? failure : FAILURES[2];
     for (int step = 0; step < STEPS_MAX && failure == 0.0; ++step) {
         double h = x / s, t = 0.5 * s;

@@ -50,7 +50,7 @@ columns! {
     gamma = 2;
     /// Derivative by the volatility.
     vega = 3;
-    /// Derivative by time that passes, per year.
+    /// Derivative by passing time, per year.
     theta = 4;
     /// Derivative by the rate.
     rho = 5;
@@ -119,14 +119,14 @@ impl Given<'_> {
     }
 }
 
-/// Copies of the last options, where there are too few to fill the columns.
+/// Copies of the last options, if there are too few to fill the columns.
 pub(crate) struct Rest([Column; OPTION_COLUMNS]);
 
 impl Rest {
     pub(crate) const NONE: Rest = Rest([[1.0; LANES]; OPTION_COLUMNS]);
 }
 
-/// The columns of options from `first` on: in place, or copied to `rest` where too few are left.
+/// The columns of options from `first` on: in place, or copied to `rest` if too few are left.
 #[inline(always)]
 pub(crate) fn load<'a>(options: &'a Options, first: usize, count: usize, rest: &'a mut Rest) -> Given<'a> {
     if count < LANES {
@@ -138,11 +138,11 @@ pub(crate) fn load<'a>(options: &'a Options, first: usize, count: usize, rest: &
     Given(options.columns.each_ref().map(|column| column[first..].first_chunk().expect("as many are there")))
 }
 
-/// Where `d₁` and `d₂` are both farther from 0 than this and on different sides, `σ√T` is more than 4.
+/// Bound on `d₁` and `d₂`: if both are farther from 0 and on different sides, `σ√T` exceeds 4.
 const DEEP: f64 = -2.0;
 
-/// Intermediate results of options side by side. They are made once, because writing zeros would cost as much as a step does, and are
-/// aligned, because a vector that crosses a cache line is written twice.
+/// Intermediate results of options side by side. They are allocated once, because writing zeros would cost as much as a
+/// step. They are aligned, because a vector that crosses a cache line is written twice.
 #[repr(align(64))]
 struct Intermediates {
     d1: Column,
@@ -185,8 +185,8 @@ impl Intermediates {
     };
 }
 
-/// Values that do not depend on volatility: those of the asset, of the cash that is paid for it, and their difference. The difference
-/// keeps its digits where little time is left, because it is computed from `S − K` and the discounts.
+/// Values that do not depend on volatility: those of the asset, of the cash paid for it, and their difference. The
+/// difference keeps its digits if little time is left, because it is computed from `S − K` and the discounts.
 pub(crate) struct Discounted {
     pub asset: f64,
     pub cash: f64,
@@ -208,13 +208,14 @@ impl Discounted {
     }
 }
 
-/// Price and Greeks of options side by side. By `S·e^{−qT}·φ(d₁) = K·e^{−rT}·φ(d₂)` both legs take one exponential function:
-/// that of whichever of `d₁` and `d₂` is nearer to 0. `1/σ` is `√T / (σ√T)`. One loop for each costly function, so that the next
-/// lanes need not wait for all of the steps of these.
+/// Price and Greeks of options side by side. By `S·e^{−qT}·φ(d₁) = K·e^{−rT}·φ(d₂)` both legs need only one exponential
+/// function, that of the one of `d₁` and `d₂` nearer to 0. `1/σ` is `√T / (σ√T)`. Each costly function has a loop of
+/// its own, so that the next lanes need not wait for all of its steps.
 ///
-/// Where little time is left the legs are nearly equal, and their difference would keep few of their digits. So the price of the option
-/// that is out of the money – the call where the strike is above the forward, else the put – is what Mills's ratio falls from the
-/// one to the other, and the other option has that and what it is worth without volatility.
+/// If little time is left the legs are nearly equal, and their difference would lose most of its digits. So the price
+/// of the option out of the money is computed as the fall of Mills's ratio from one leg to the other. The option out of
+/// the money is the call if the strike is above the forward, else the put. The other option is worth that plus its
+/// value without volatility.
 #[inline(always)]
 fn of_options(given: &Given, steps: &mut Intermediates) {
     let Given([sign, spot, strike, rate, carry, volatility, years]) = given;
@@ -248,7 +249,8 @@ fn of_options(given: &Given, steps: &mut Intermediates) {
     let (price, asset, cash) = (&mut steps.price, &mut steps.asset, &mut steps.cash);
     for lane in 0..LANES {
         let (d1, d2, near, deviation) = (d1[lane], d2[lane], near[lane], deviation[lane]);
-        // Which option is out of the money, which is right also where d₁ and d₂ round to one number; its legs, the larger first; its price.
+        // The option out of the money, its legs, the larger first, and its price; also right if d₁ and d₂ round to one
+        // number.
         let is_call = d1 + d2 < 0.0;
         let far = if is_call { -d2 } else { d1 };
         let is_beyond = near < MILLS_MIN;
@@ -258,12 +260,13 @@ fn of_options(given: &Given, steps: &mut Intermediates) {
         let larger = if is_beyond { whole[lane] - mills.near } else { mills.near };
         let smaller = mills.far;
         let outer = if is_beyond { larger - smaller } else { mills.fall };
-        // Price and legs of the option that is asked for.
+        // Price and legs of the requested option.
         let is_outer = (sign[lane] > 0.0) == is_call;
         let (outer_asset, outer_cash) = if is_call { (larger, smaller) } else { (smaller, larger) };
         let inner = sign[lane] * forward[lane] + outer;
         price[lane] = if is_outer { outer } else { inner };
-        // A leg of the other option is what this one's leaves of the whole. Where that is little, it comes from Mills's ratio directly.
+        // A leg of the other option is the whole minus this option's leg. If that is small, it comes from Mills's ratio
+        // directly.
         let rest = if near < DEEP { mills.near } else { whole[lane] - larger };
         let lesser = if is_call { cash_whole[lane] - smaller } else { asset_whole[lane] - smaller };
         let (inner_asset, inner_cash) = if is_call { (rest, lesser) } else { (lesser, rest) };

@@ -7,7 +7,7 @@ namespace warptape {
 
 static const int ENDS_MAX = 9;
 
-// The normal numbers for the steps of a lane's path, which come from a bridge where the source has one.
+// The normal numbers for the steps of a lane's path, which come from a bridge if the source has one.
 template <typename T>
 struct Steps {
     T now, ends[1 + ENDS_MAX];

@@ -1,19 +1,20 @@
 //! Brownian bridges: the order in which the dimensions of Sobol's points make a path of several steps.
 //!
-//! The first dimensions of the points are the most even ones, so they decide what matters most. Dimension 0 is where the Brownian motion
-//! `W` ends after n steps, and each further one a point in the middle of two known ones, level by level and on each level in the order of
-//! time (Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004, section 3.1; for any n as Jäckel, *Monte Carlo Methods in
-//! Finance*, 2002, section 10.8.3): between steps l and r with nothing known between them comes `m = ⌊(l + r)/2⌋`, for which
+//! The first dimensions of the points are the most even ones, so they decide what matters most. Dimension 0 is the end
+//! of the Brownian motion `W` after n steps. Each further one is a point in the middle of two known ones, level by
+//! level, and on each level in the order of time. Sources are Glasserman, *Monte Carlo Methods in Financial
+//! Engineering*, 2004, section 3.1, and for any n Jäckel, *Monte Carlo Methods in Finance*, 2002, section 10.8.3.
+//! Between known steps l and r without a known one between them comes `m = ⌊(l + r)/2⌋`, for which
 //!
 //! ```text
 //!   W(m) = (r − m)/(r − l)·W(l) + (m − l)/(r − l)·W(r) + √((m − l)(r − m)/(r − l))·z
 //! ```
 //!
-//! Of 6 steps dimensions 0 to 5 are the ends of steps 6, 3, 1, 4, 2, 5. Steps have equal length, 1; a payoff is given `W(k + 1) − W(k)`,
-//! which is normal with variance 1.
+//! With 6 steps, dimensions 0 to 5 are the ends of steps 6, 3, 1, 4, 2, 5. Steps have equal length, 1. A payoff gets
+//! `W(k + 1) − W(k)`, which is normal with variance 1.
 //!
-//! Paths are walked in the order of time, so that only the known points to the right of the present one are kept, nearest on top, and one
-//! more for each level:
+//! Paths are walked in the order of time, so that only the known points to the right are kept, the nearest on top. Each
+//! level adds at most one:
 //!
 //! ```text
 //!   step 0:  draws 6, then 3, then 1; takes 1      ends: 6 3
@@ -28,7 +29,8 @@ use bytemuck::{Pod, Zeroable};
 use super::draws::{LANES, Lanes};
 use crate::math::{Real, SOBOL_DIMENSIONS};
 
-/// The most known points to the right: the end, and one for each time that the steps can be halved. `bridge.cuh` has the same number.
+/// Most known points to the right: the end, and one for each time that the steps can be halved. `bridge.cuh` has the
+/// same number.
 const ENDS_MAX: usize = 1 + SOBOL_DIMENSIONS.ilog2() as usize;
 
 /// A point of a bridge, `left·W(l) + right·W(r) + deviation·z`: `BridgePoint` of `bridge.cuh`.
@@ -38,7 +40,7 @@ pub(crate) struct BridgePoint {
     left: f64,
     right: f64,
     deviation: f64,
-    /// The dimension that z comes from.
+    /// The dimension of z.
     dimension: u32,
     /// The step before which the point is drawn: l.
     step: u32,
@@ -65,7 +67,7 @@ pub(crate) fn bridge_points(steps: u32) -> Vec<BridgePoint> {
         });
         spans.extend([(from, middle), (middle, to)]);
     }
-    // Of points with the same one to their left, the farther ones are of earlier levels.
+    // The farther ones of points with the same left neighbour are on earlier levels.
     points.sort_unstable_by_key(|point| (point.step, point.dimension));
     points
 }
@@ -77,7 +79,8 @@ pub(crate) struct Bridge<T> {
     next: usize,
     /// The point that paths have reached.
     now: Lanes<T>,
-    /// The known points to the right, the nearest last. The first entry is always 0: it stands in where no point is known.
+    /// The known points to the right, the nearest last. The first entry is always 0: it stands in where no point is
+    /// known.
     ends: [Lanes<T>; 1 + ENDS_MAX],
     ends_count: usize,
 }
@@ -96,14 +99,14 @@ impl<T: Real> Bridge<T> {
         self.now = [T::of(0.0); LANES];
     }
 
-    /// The dimension of the next point that is to be drawn before a step; `None` if there is none.
+    /// The dimension of the next point to be drawn before a step; `None` if there is none.
     #[inline(always)]
     pub fn dimension(&self, step: u64) -> Option<u64> {
         let point = self.points.get(self.next).filter(|point| u64::from(point.step) == step)?;
         Some(u64::from(point.dimension))
     }
 
-    /// Takes the normal numbers of that dimension.
+    /// Takes the normal numbers of the next dimension.
     #[inline(always)]
     pub fn put(&mut self, z: &Lanes<T>) {
         let BridgePoint { left, right, deviation, .. } = self.points[self.next];
@@ -133,7 +136,7 @@ impl<T: Real> Bridge<T> {
 mod tests {
     use super::*;
 
-    /// By step and dimension, how much a dimension adds to a step, found from paths of which one number is 1.
+    /// The contribution of each dimension to each step, found from paths with a single number of 1.
     fn factors(steps: u32) -> Vec<Vec<f64>> {
         let mut bridge = Bridge::<f64>::new(steps);
         let of_dimension = |dimension: u64| {
@@ -165,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Walks as paths do, and finds for each dimension the step at whose end its point is: no point may be left over.
+    /// Walks as paths do, and finds for each dimension the step whose end its point is; no point may be left over.
     #[test]
     fn dimensions_have_the_order_of_the_textbook() {
         let order = |steps: u32| {

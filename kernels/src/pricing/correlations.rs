@@ -4,13 +4,13 @@ use thiserror::Error;
 
 use crate::portfolio::semi_definite::{self, Indefinite};
 
-/// The error that correlations may have, and the share of a variance that is taken for 0.
+/// The error that correlations may have, and the share of a variance that counts as 0.
 const TOLERANCE: f64 = 1e-12;
 
-/// Why a matrix is not one of correlations. Rows and columns are numbered from 0.
+/// Reasons for which a matrix is not one of correlations. Rows and columns are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CorrelationError {
-    /// The matrix has another size than the number of assets asks for.
+    /// The size of the matrix does not match the number of assets.
     #[error(
         "correlations has {given} numbers: give {wanted}, the rows of a square matrix one after the other"
     )]
@@ -59,8 +59,9 @@ pub enum CorrelationError {
     },
 }
 
-/// The lower triangular L with `L·Lᵀ` the matrix, row by row without what is above the diagonal: by Cholesky where every asset moves by
-/// itself, else of the nearest matrix without negative eigenvalues, which is the check of covariances too.
+/// The lower triangular L with `L·Lᵀ` the matrix, row by row without the part above the diagonal. It is Cholesky's if
+/// every asset moves by itself. Otherwise it is that of the nearest matrix without negative eigenvalues, by the check
+/// that covariances have too.
 pub(crate) fn factor(correlations: &[f64], assets: usize) -> Result<Vec<Vec<f64>>, CorrelationError> {
     check(correlations, assets)?;
     if let Some(rows) = cholesky(correlations, assets) {
@@ -71,7 +72,7 @@ pub(crate) fn factor(correlations: &[f64], assets: usize) -> Result<Vec<Vec<f64>
     Ok(factor.chunks_exact(assets).enumerate().map(|(row, factors)| factors[..=row].to_vec()).collect())
 }
 
-/// The factor by Cholesky; `None` where nothing is left of a variance beside the assets before it.
+/// The factor by Cholesky; `None` if nothing is left of a variance beside the assets before it.
 fn cholesky(correlations: &[f64], assets: usize) -> Option<Vec<Vec<f64>>> {
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(assets);
     for row in 0..assets {
@@ -81,7 +82,7 @@ fn cholesky(correlations: &[f64], assets: usize) -> Option<Vec<Vec<f64>>> {
             factors.push(rest / rows[column][column]);
         }
         let rest = 1.0 - product(&factors, &factors);
-        // False of NaN as well.
+        // The comparison is false for NaN as well.
         let is_free = rest > TOLERANCE;
         if !is_free {
             return None;
@@ -92,7 +93,7 @@ fn cholesky(correlations: &[f64], assets: usize) -> Option<Vec<Vec<f64>>> {
     Some(rows)
 }
 
-/// Sum of products of the first numbers of both, as many as the shorter has, added in order.
+/// Sum of products of the first numbers of both, up to the length of the shorter one, added in order.
 fn product(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).fold(0.0, |sum, (one, other)| sum + one * other)
 }
@@ -112,7 +113,7 @@ fn check(correlations: &[f64], assets: usize) -> Result<(), CorrelationError> {
             if !(-1.0..=1.0).contains(&value) {
                 return Err(CorrelationError::Range { row, column, value });
             }
-            // The comparison is false of NaN, which is thereby refused.
+            // The comparison is false for NaN, which is thus refused.
             let is_same = (value - mirrored).abs() <= TOLERANCE;
             if !is_same {
                 return Err(CorrelationError::Asymmetric { row, column });
@@ -153,7 +154,7 @@ mod tests {
         let of = |third: f64| factor(&[1.0, 0.9, third, 0.9, 1.0, 0.9, third, 0.9, 1.0], 3);
         assert!(of(0.63).is_ok());
         assert!(matches!(of(0.6), Err(Negative { least: ..0.0, .. })));
-        // Equal assets that are correlated otherwise.
+        // Equal assets with different correlations to a third one.
         let unequal = factor(&[1.0, 1.0, 0.5, 1.0, 1.0, 0.4, 0.5, 0.4, 1.0], 3);
         let text = unequal.unwrap_err().to_string();
         assert!(

@@ -1,4 +1,4 @@
-//! Prices on a device, with the bits that the host computes.
+//! Prices on a device, with the bits of the host.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ use crate::device::{
 use crate::math::{Directions, PARAMETERS, Term};
 
 const NUMBER_BYTES: usize = size_of::<f64>();
-/// The most sums of blocks of baskets with Greeks in one launch, for which sums of lanes take 160 MiB.
+/// Most sums of blocks of baskets with Greeks in one launch, for which sums of lanes take 160 MiB.
 const BASKET_SUMS_MAX: u64 = 1 << 16;
 
 /// Arguments of the kernels of options in closed form: `OptionArgs` of `black_scholes.cu`.
@@ -62,7 +62,7 @@ struct DeviceTerms {
 /// A value and its derivatives.
 type DeviceTerm = [f64; 1 + PARAMETERS];
 
-/// Where paths take their numbers from: `Source` of `draws.cuh`.
+/// The source of the numbers of paths: `Source` of `draws.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct DeviceSource {
@@ -139,7 +139,8 @@ struct SumArgs {
     sums: Address,
 }
 
-/// Memory of a device for prices. It grows as needed, is used again, and belongs to the device that it was first used with.
+/// Memory of a device for prices. It grows as needed, is reused, and belongs to the device with which it was first
+/// used.
 #[derive(Debug, Default)]
 pub struct DevicePricing {
     memory: Address,
@@ -147,7 +148,7 @@ pub struct DevicePricing {
 }
 
 impl DevicePricing {
-    /// Computes what [`Greeks::add`] does.
+    /// Computes [`Greeks::add`].
     pub fn greeks(
         &mut self,
         device: &mut dyn Device,
@@ -176,7 +177,7 @@ impl DevicePricing {
         Ok(())
     }
 
-    /// Computes what [`implied_volatility`](super::implied_volatility) does.
+    /// Computes [`implied_volatility`](super::implied_volatility).
     pub fn implied_volatility(
         &mut self,
         device: &mut dyn Device,
@@ -192,7 +193,7 @@ impl DevicePricing {
         Ok(())
     }
 
-    /// Computes what [`Simulation::run`] does.
+    /// Computes [`Simulation::run`].
     pub fn simulate(
         &mut self,
         device: &mut dyn Device,
@@ -213,7 +214,7 @@ impl DevicePricing {
         })
     }
 
-    /// Computes what [`GreekSimulation::run`] does.
+    /// Computes [`GreekSimulation::run`].
     pub fn simulate_greeks(
         &mut self,
         device: &mut dyn Device,
@@ -237,7 +238,7 @@ impl DevicePricing {
         })
     }
 
-    /// Computes what [`BasketSimulation::run`] does.
+    /// Computes [`BasketSimulation::run`].
     pub fn simulate_basket(
         &mut self,
         device: &mut dyn Device,
@@ -248,7 +249,7 @@ impl DevicePricing {
         self.launch_basket(device, &SIMULATE_BASKETS, simulation, &[], 1, blocks, out)
     }
 
-    /// Computes what [`BasketGreekSimulation::run`] does.
+    /// Computes [`BasketGreekSimulation::run`].
     pub fn simulate_basket_greeks(
         &mut self,
         device: &mut dyn Device,
@@ -258,7 +259,7 @@ impl DevicePricing {
     ) -> Result<(), DeviceError> {
         let (simulation, columns) = (greeks.simulation(), greeks.columns());
         let of_assets = bytemuck::cast_slice(greeks.assets());
-        // Sums of lanes take much memory where there are many assets.
+        // Sums of lanes take much memory if there are many assets.
         let part = (BASKET_SUMS_MAX / columns as u64).max(1);
         for first in blocks.clone().step_by(part as usize) {
             let blocks = first..blocks.end.min(first + part);
@@ -308,7 +309,7 @@ impl DevicePricing {
         )
     }
 
-    /// Computes what [`AmericanSimulation::run`] does.
+    /// Computes [`AmericanSimulation::run`].
     pub fn simulate_american(
         &mut self,
         device: &mut dyn Device,
@@ -320,7 +321,7 @@ impl DevicePricing {
         self.launch_american(device, &SIMULATE_AMERICANS, simulation, args, out)
     }
 
-    /// Computes what [`AmericanGreekSimulation::run`] does.
+    /// Computes [`AmericanGreekSimulation::run`].
     pub fn simulate_american_greeks(
         &mut self,
         device: &mut dyn Device,
@@ -366,8 +367,8 @@ impl DevicePricing {
         )
     }
 
-    /// Adds the sums of blocks. `launch` runs the kernel that writes the sums of each lane; it is given the addresses of the tables, which
-    /// are 0 for empty ones.
+    /// Adds the sums of blocks. `launch` runs the kernel that writes the sums of each lane. It gets the addresses of
+    /// the tables, 0 for empty ones.
     fn sum_blocks<S: Pod>(
         &mut self,
         device: &mut dyn Device,
@@ -405,7 +406,7 @@ impl DevicePricing {
         downloaded
     }
 
-    /// Bytes that are allocated.
+    /// Allocated bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -418,8 +419,8 @@ impl DevicePricing {
         Ok(())
     }
 
-    /// Launches a kernel with one thread for each row of some columns of equal length, and returns the columns that it computes, one
-    /// behind the other.
+    /// Launches a kernel with one thread for each row of some columns of equal length. Returns the columns that it
+    /// computes, one behind the other.
     pub(super) fn columns(
         &mut self,
         device: &mut dyn Device,

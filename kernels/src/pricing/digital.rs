@@ -1,8 +1,8 @@
-//! Price and Greeks of digital options: an amount of cash, or so many units of the asset, if the option ends in the money (Reiner and
-//! Rubinstein, *Unscrambling the Binary Code*, Risk 4, 1991).
+//! Price and Greeks of digital options, which pay an amount of cash or of the asset if they end in the money. The
+//! source is Reiner and Rubinstein, *Unscrambling the Binary Code*, Risk 4, 1991.
 //!
-//! With `w = +1` for a call and `−1` for a put, `s = σ√T`, `d₁ = (ln(S/K) + (r − q + σ²/2)·T)/s` and `d₂ = d₁ − s`, what is paid is
-//! worth `V = A·Φ(w·d)`, whose derivative by `d` is `f = w·A·φ(d)`:
+//! With `w = +1` for a call and `−1` for a put, `s = σ√T`, `d₁ = (ln(S/K) + (r − q + σ²/2)·T)/s` and `d₂ = d₁ − s`, the
+//! payment is worth `V = A·Φ(w·d)`, whose derivative by `d` is `f = w·A·φ(d)`:
 //!
 //! | | of cash | of the asset |
 //! | --- | --- | --- |
@@ -40,7 +40,7 @@ pub struct Digitals {
     /// Spot, strike and the other numbers of a standard option.
     options: Options,
     amounts: Vec<f64>,
-    /// 1 where the asset is paid, 0 where cash is.
+    /// 1 if the asset is paid, 0 if cash is.
     pays_asset: Vec<f64>,
 }
 
@@ -61,12 +61,12 @@ impl Digitals {
         Ok(())
     }
 
-    /// How many there are.
+    /// Number of options.
     pub fn len(&self) -> usize {
         self.amounts.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.amounts.is_empty()
     }
@@ -77,7 +77,7 @@ impl Digitals {
         isa.run(DigitalsLoop { digitals: self, range, greeks });
     }
 
-    /// Computes what [`Digitals::greeks`] does on a device.
+    /// Computes [`Digitals::greeks`] on a device.
     pub fn greeks_on_device(
         &self,
         pricing: &mut DevicePricing,
@@ -230,9 +230,9 @@ mod tests {
     ];
     const PANELS: usize = 600;
 
-    /// Price and Greeks by quadrature, and the sizes of what they are sums of: the logarithm of the last price is normal, with mean `m`
-    /// and deviation `s`, and derivatives by `m` are integrals of what is paid with Hermite's polynomials for weights. No Φ is needed,
-    /// nor any derivative of the formula.
+    /// Price and Greeks by quadrature, and the sizes of their terms. The logarithm of the last price is normal, with
+    /// mean `m` and deviation `s`. Derivatives by `m` are integrals of the payoff weighted by Hermite's polynomials.
+    /// This needs neither Φ nor any derivative of the formula.
     fn by_quadrature(asked: &Asked) -> [[f64; GREEK_COLUMNS]; 2] {
         let Asked { kind, market, strike, years: t, payout, amount } = *asked;
         let AssetMarket { spot, rate, dividend_yield, volatility } = market;
@@ -243,7 +243,7 @@ mod tests {
             DigitalPayout::Cash => amount,
             DigitalPayout::Asset => amount * spot * exp(trend * t + s * z),
         };
-        // Most of what the asset is worth lies a deviation of it higher.
+        // Most of the asset's value lies a deviation higher.
         let peak = if payout == DigitalPayout::Asset { s } else { 0.0 };
         let [from, to] = match kind {
             OptionKind::Call => [edge.max(peak - 14.0), edge.max(peak) + 14.0],
@@ -307,7 +307,7 @@ mod tests {
         println!("{worst:?}");
     }
 
-    /// An asset-or-nothing option less as much cash-or-nothing as the strike is a standard option.
+    /// An asset-or-nothing option minus cash-or-nothing of the strike's amount is a standard option.
     #[test]
     fn digitals_make_a_usual_option() {
         for asked in asked(200) {
@@ -347,7 +347,8 @@ mod tests {
         }
     }
 
-    /// Almost no volatility, almost no time, and far from the money: the price is that of a certain payment, and no number is NaN.
+    /// The price is that of a certain payment with almost no volatility or time, and far from the money. No number is
+    /// NaN.
     #[test]
     fn without_deviation_it_is_known_what_is_paid() {
         for (volatility, years) in [(1e-6, 3e-9), (1e-6, 1.0), (1e-3, 1e-6), (1e-5, 60.0)] {

@@ -1,4 +1,4 @@
-// Random numbers of paths: the twin of `draws.rs`, which says which words are whose.
+// Random numbers of paths: the twin of `draws.rs`, which assigns the words to paths.
 #pragma once
 
 #include "philox.cuh"
@@ -16,12 +16,12 @@ struct BridgePoint {
     u32 dimension, step;
 };
 
-// Where paths take their numbers from: `NumberSource` of `sampling.rs`.
+// The source of the numbers of paths: `NumberSource` of `sampling.rs`.
 struct Source {
     u64 key;
-    const u32 *directions;  // Direction numbers of Sobol's points, by dimension; null where numbers are random.
+    const u32 *directions;  // Direction numbers of Sobol's points, by dimension; null if numbers are random.
     u64 steps;
-    const BridgePoint *bridge;  // One for each step; none where steps are drawn one after the other.
+    const BridgePoint *bridge;  // One point for each step; null if each step has a number of its own.
 };
 
 template <typename T>
@@ -46,7 +46,7 @@ __device__ inline Outer<T> of_points(const Source &source, u64 group, u64 lane, 
     return outer_of((T)0.0, digits ^ shift.word[0], shift.word[1]);
 }
 
-// For the paths that share a call of Philox: `min(u, 1 − u)` of evenly spread numbers u, and on which side of ½ each is.
+// min(u, 1 − u) of evenly spread numbers u and their sides of ½, for the paths that share a call of Philox.
 template <typename T>
 __device__ inline void draw_call(const Source &source, u64 group, u64 call, u32 step, u32 stream, Outer<T> *outer) {
     const int WORDS = Width<T>::WORDS, PATHS = 4 / WORDS;

@@ -1,8 +1,9 @@
-//! Random numbers of paths: a function of key, path, step and stream, and of nothing else.
+//! Random numbers of paths, which are a function of key, path, step and stream alone.
 //!
-//! Paths are taken in groups of [`LANES`], path `p` being lane `p mod 64` of group `g = p div 64`. A number takes two words
-//! of Philox in `f64`, one in `f32`, and a call gives four, so a group needs `C = 32` or `16` calls: lane `l` has its words from
-//! the call with the counter `(g·C + l mod C, step, stream)` – 64, 32 and 32 bits –, of which they are number `l div C`.
+//! Paths are taken in groups of [`LANES`]: path `p` is lane `p mod 64` of group `g = p div 64`. A number takes two
+//! words of Philox in `f64`, one in `f32`. A call gives four, so a group needs `C = 32` or `16` calls. Lane `l` has its
+//! words from the call with the counter `(g·C + l mod C, step, stream)` – 64, 32 and 32 bits –, of which they are
+//! number `l div C`.
 
 use std::ops::Range;
 
@@ -13,14 +14,14 @@ use crate::math::{Keys, OUTER, Real, quantile_central, quantile_tail};
 
 /// Number of paths side by side.
 pub(crate) const LANES: usize = 64;
-/// Number of numbers of the tail that are computed side by side.
+/// Number of tail numbers that are computed side by side.
 const TAIL_LANES: usize = 16;
-/// Number of words that a call of Philox gives.
+/// Number of words of a call of Philox.
 const WORDS: usize = 4;
-/// The most calls of Philox for a group.
+/// Most calls of Philox for a group.
 const CALLS_MAX: usize = 32;
 
-/// What a stream of numbers is for: the third word of the counter.
+/// The purpose of a stream of numbers: the third word of the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stream(u64);
 
@@ -31,7 +32,7 @@ impl Stream {
     pub const EXTREMES: Stream = Stream(1);
     /// Steps of pilot paths.
     pub const PILOT: Stream = Stream(2);
-    /// Shifts of Sobol's points: not of paths.
+    /// Shifts of Sobol's points, which belong to no path.
     pub const SHIFT: Stream = Stream(3);
     const ASSETS: Stream = Stream(16);
 
@@ -45,8 +46,8 @@ impl Stream {
         self.0
     }
 
-    /// The dimension of Sobol's points that a step of this stream takes: first come the steps (with a bridge, its points), then the extremes
-    /// in the order of steps. For a basket they are the assets.
+    /// The dimension of Sobol's points for a step of this stream. Steps come first (with a bridge, its points), then
+    /// the extremes in the order of steps. For a basket, dimensions are the assets.
     #[inline(always)]
     pub fn dimension(self, step: u64, steps: u64) -> u64 {
         match self {
@@ -133,7 +134,7 @@ impl<T: Real> Draws<T> {
         for (number, outer) in numbers.iter_mut().zip(&self.outer) {
             *number = quantile_central(outer.abs()).with_sign_of(*outer);
         }
-        // Every seventh number is in the tail: these are computed by themselves, side by side.
+        // Every seventh number is in the tail: these are computed separately, side by side.
         let mut lanes = self.in_tail();
         while lanes != 0 {
             let mut tail = [T::of(OUTER); TAIL_LANES];
@@ -176,11 +177,11 @@ impl<T: Real> Draws<T> {
     }
 }
 
-/// Normal numbers for the steps of a group of paths and, where they are wanted, evenly spread ones for the extremes within steps.
+/// Normal numbers for the steps of a group of paths and, if wanted, evenly spread ones for the extremes within steps.
 pub(crate) struct Numbers<T> {
     draws: Draws<T>,
     source: NumberSource,
-    /// The bridge of Sobol's points; none where each step has a number of its own.
+    /// The bridge of Sobol's points; `None` if each step has a number of its own.
     bridge: Option<Box<Bridge<T>>>,
     steps: u64,
     has_extremes: bool,
@@ -208,7 +209,7 @@ impl<T: Real> Numbers<T> {
         0..self.steps
     }
 
-    /// The numbers of a step. Steps of a group must be asked for in the order of time, each of them.
+    /// The numbers of a step. All steps of a group must be requested, in the order of time.
     #[inline(always)]
     pub(crate) fn of_step(&mut self, group: u64, step: u64) -> (&Lanes<T>, &Lanes<T>) {
         self.draw_step(group, step);
@@ -218,7 +219,7 @@ impl<T: Real> Numbers<T> {
         (&self.z, &self.u)
     }
 
-    /// Draws the numbers of a step, directly or for a bridge: in one loop, so that the code that draws is compiled once.
+    /// Draws the numbers of a step, directly or for a bridge, in one loop, so that the drawing code is compiled once.
     #[inline(always)]
     fn draw_step(&mut self, group: u64, step: u64) {
         if let Some(bridge) = self.bridge.as_mut().filter(|_| step == 0) {

@@ -1,13 +1,15 @@
-//! When an American option is exercised: continuation values by regression over pilot paths (Longstaff and Schwartz, *Valuing American
-//! Options by Simulation*, 2001).
+//! The exercise rule of an American option: continuation values by regression over pilot paths (Longstaff and Schwartz,
+//! *Valuing American Options by Simulation*, 2001).
 //!
-//! From the last date back, the later payments of the pilot paths in the money are regressed on `1, y, y², y³`, where `y = ±(S/K − 1)` is
-//! the payoff of exercise in units of the strike. The paths themselves go back from expiry: at date k of n the Brownian motion that is `W` a date later is
-//! normal about `W·k/(k + 1)` with the variance `k/(k + 1)` (a Brownian bridge to 0 now), so that only one date of them is kept, and the
-//! search may pause between any two dates. Sums over paths have the shape of those of prices.
+//! From the last date back, the later payments of the pilot paths in the money are regressed on `1, y, y², y³`. Here
+//! `y = ±(S/K − 1)` is the payoff of exercise in units of the strike. The paths themselves go back from expiry, as a
+//! Brownian bridge to 0 now. If the Brownian motion is `W` a date later, it is normal about `W·k/(k + 1)` at date k,
+//! with the variance `k/(k + 1)`. So only one date of the paths is kept, and the search may pause between any two
+//! dates. Sums over paths have the shape of those of prices.
 //!
-//! The value of waiting is taken to be at least that of the European option. Where that is more than exercise pays, up to a price that is
-//! found for each date beforehand, no path stops, whatever the regression says. So no rule is worth less than waiting for expiry.
+//! The value of waiting is at least that of the European option. If that exceeds the payoff, which is so up to a price
+//! that is found for each date beforehand, no path stops, whatever the regression. So no rule is worth less than
+//! waiting for expiry.
 
 use super::american::{AmericanSpec, AmericanTerms};
 use super::draws::{Draws, LANES, Lanes, Stream};
@@ -17,15 +19,16 @@ use super::sums::{GROUPS, sum_halves, sum_tree};
 use crate::isa::{HotLoop, Isa};
 use crate::math::{Real, estrin, exp, normal_cdf};
 
-/// Number of polynomials that continuation values are made of.
+/// Number of polynomials in continuation values.
 pub(crate) const BASIS: usize = 4;
-/// Sums for a regression: of the powers of y up to twice the highest, and of the basis times the values.
+/// Sums of a regression: of the powers of y up to twice the highest, and of the basis times the values.
 const MOMENTS: usize = 2 * BASIS - 1;
 const SUMS: usize = MOMENTS + BASIS;
-/// A polynomial of whose square, scaled to 1, the polynomials before it leave less than this is left out.
+/// Least independent share of a polynomial's scaled square: one with less, beside the polynomials before it, is left
+/// out.
 const PIVOT_MIN: f64 = 1e-10;
 
-/// When an option is exercised on a date, in strikes.
+/// The exercise rule of a date, in strikes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Continuation<T = f64> {
     /// The least payoff of exercise that is not below the value of the European option.
@@ -34,9 +37,9 @@ pub(crate) struct Continuation<T = f64> {
     pub value: [T; BASIS],
 }
 
-/// The continuation at expiry: nothing comes later.
+/// The continuation at expiry, after which nothing comes.
 const NOTHING: Continuation = Continuation { least: 0.0, value: [0.0; BASIS] };
-/// Coefficients for a date of which nothing is known: nobody exercises there.
+/// Coefficients of a date without information: nobody exercises there.
 const NEVER: [f64; BASIS] = [f64::INFINITY, 0.0, 0.0, 0.0];
 
 impl Continuation {
@@ -45,19 +48,20 @@ impl Continuation {
     }
 }
 
-/// Whether exercise pays more than waiting is worth.
+/// True if exercise pays more than waiting is worth.
 #[inline(always)]
 pub(crate) fn is_exercised<T: Real>(y: T, continuation: &Continuation<T>) -> bool {
     (y > T::of(0.0)) & (y >= continuation.least) & (y >= estrin(&continuation.value, y))
 }
 
-/// The first distance from the strike that is tried, in standard deviations until expiry, and how often it is doubled.
+/// The first distance from the strike to be tried, in standard deviations until expiry, and the number of its
+/// doublings.
 const FIRST_DEVIATIONS: f64 = 0.05;
 const DOUBLINGS: u32 = 10;
 const HALVINGS: u32 = 50;
 
-/// The least payoff of exercise that is not below the value of the European option, a number of dates before expiry; infinite where no
-/// payoff is.
+/// The least payoff of exercise that is not below the value of the European option, `dates_left` dates before expiry;
+/// infinite if there is none.
 fn least(terms: &AmericanTerms, dates_left: u32) -> f64 {
     let left = f64::from(dates_left);
     let (mean, deviation) = (terms.drift.value * left, terms.diffusion.value * left.sqrt());
@@ -86,23 +90,24 @@ fn least(terms: &AmericanTerms, dates_left: u32) -> f64 {
     pays(high)
 }
 
-/// The search for a rule: date after date, from the last one back. Each step is a function of the one before, whoever takes it.
+/// The search for a rule, date by date from the last one back. Each step is a function of the one before, on any lane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleSearch {
     spec: AmericanSpec,
     terms: AmericanTerms,
-    /// Number of dates that are left: the last of them is the next to be done.
+    /// Number of dates left; the last of them is next.
     dates_left: u32,
-    /// When to exercise, for each date that was done.
+    /// The exercise rule of each date that is done.
     continuations: Vec<Continuation>,
-    /// The Brownian motion of the pilot paths at the date that was done last, by group, in units of the root of the time between dates.
+    /// The Brownian motion of the pilot paths at the last date done, by group, in units of the root of the time between
+    /// dates.
     moved: Vec<Lanes<f64>>,
     /// Payments of the pilot paths if exercised at that date or later, in units of the strike.
     values: Vec<Lanes<f64>>,
 }
 
 impl RuleSearch {
-    /// Checks all numbers. Nothing is done yet.
+    /// Checks all numbers, without a first step.
     pub fn new(spec: AmericanSpec) -> Result<Self, ParameterError> {
         spec.check()?;
         let groups = spec.pilot_blocks as usize * GROUPS;
@@ -116,7 +121,7 @@ impl RuleSearch {
         })
     }
 
-    /// Does some dates more, or as many as are left.
+    /// Does some more dates, at most those that are left.
     pub fn advance(&mut self, isa: Isa, dates: u32) {
         isa.run(Dates { search: self, dates });
     }
@@ -126,7 +131,7 @@ impl RuleSearch {
         self.spec.exercises - self.dates_left
     }
 
-    /// Whether all dates are done.
+    /// True if all dates are done.
     pub fn is_done(&self) -> bool {
         self.dates_left == 0
     }
@@ -136,7 +141,7 @@ impl RuleSearch {
         (self.spec, self.terms, self.continuations)
     }
 
-    /// Value of the option now if it is not exercised now, in units of the strike. All dates must be done.
+    /// Value of the option now, without immediate exercise, in units of the strike. All dates must be done.
     pub(crate) fn later(&self) -> f64 {
         let of_block = |groups: &[Lanes<f64>]| {
             let mut lanes = [0.0; LANES];
@@ -147,7 +152,8 @@ impl RuleSearch {
         exp(-self.terms.step_rate) * (sum_tree(&sums)[0] / (self.values.len() * LANES) as f64)
     }
 
-    /// Moves the paths back to a date, counted from 1, and returns the payoffs of exercise there; negative out of the money.
+    /// Moves the paths back to a date, counted from 1. Returns the payoffs of exercise there, negative out of the
+    /// money.
     #[inline(always)]
     fn move_to(&mut self, source: &NumberSource, date: u32, pays: &mut [Lanes<f64>]) {
         let is_last = date == self.spec.exercises;
@@ -202,7 +208,7 @@ impl HotLoop for Dates<'_> {
     }
 }
 
-/// Discounts the values of a block's paths by a step, and sums over those in the money.
+/// Discounts the values of a block's paths by a step, and sums over the paths in the money.
 #[inline(always)]
 fn block_sums(values: &mut [Lanes<f64>], pays: &[Lanes<f64>], discount: f64) -> [f64; SUMS] {
     let mut lanes = [[0.0; LANES]; SUMS];
@@ -223,8 +229,8 @@ fn block_sums(values: &mut [Lanes<f64>], pays: &[Lanes<f64>], discount: f64) -> 
     std::array::from_fn(|sum| sum_halves(&mut lanes[sum]))
 }
 
-/// Least squares by Cholesky's factors of the normal equations, scaled to ones on the diagonal. A polynomial that those before
-/// explain has no coefficient.
+/// Least squares by Cholesky's factors of the normal equations, scaled to ones on the diagonal. A polynomial that the
+/// earlier ones explain has no coefficient.
 fn regressed(sums: &[f64; SUMS]) -> [f64; BASIS] {
     if sums[0] == 0.0 || !sums.iter().all(|sum| sum.is_finite()) {
         return NEVER;
@@ -290,7 +296,7 @@ mod tests {
         for (found, exact) in found.iter().zip([0.3, 0.2, -0.7, 0.4]) {
             assert!((found - exact).abs() < 1e-9, "{found} instead of {exact}");
         }
-        // One point: its value.
+        // A regression on one point gives its mean value.
         let found = regressed(&sums_of(&[(0.5, 0.25), (0.5, 0.75)]));
         assert!((estrin(&found, 0.5) - 0.5).abs() < 1e-14, "{found:?}");
         assert_eq!(regressed(&[0.0; SUMS]), NEVER);

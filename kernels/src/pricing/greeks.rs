@@ -1,12 +1,13 @@
 //! Greeks by simulation, from the paths of the price itself.
 //!
-//! Delta, vega, theta and rho are derivatives path by path: all payoffs are continuous in their parameters, that of a barrier too,
-//! because of the probability it is weighted with (Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004, chapter 7.2).
-//! Gamma of a European option is a derivative by likelihood ratio (7.3.5 there), of all others the difference of two
-//! deltas of the same random numbers, by spots that are [`GREEK_BUMP_MAX`] apart from the given one, or a twentieth of the
-//! deviation of `ln S`, or half the distance to a barrier, whichever is least: off by the square of that.
+//! Delta, vega, theta and rho are derivatives path by path (Glasserman, *Monte Carlo Methods in Financial Engineering*,
+//! 2004, chapter 7.2). All payoffs are continuous in their parameters, also that of a barrier, because it is weighted
+//! with a probability. Gamma of a European option is a derivative by likelihood ratio (7.3.5 there). Gamma of all
+//! others is the difference of two deltas from the same random numbers. The distance of their spots from the given one
+//! is the least of three. These are [`GREEK_BUMP_MAX`], a twentieth of the deviation of `ln S`, and half the distance
+//! to a barrier. The error is proportional to the square of the distance.
 //!
-//! Each of the six is summed as a price is, with its own control, so that each has its own standard error.
+//! Each of the six figures is summed as a price is, with a control of its own, so that each has its own standard error.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -34,7 +35,8 @@ pub(super) const BUMP_OF_DEVIATION: f64 = 0.05;
 /// Number of figures: price, delta, gamma, vega, theta, rho.
 pub(crate) const GREEKS: usize = 6;
 
-/// Sums of the samples of a block: for each of price, delta, gamma, vega, theta and rho, discounted, the sums that a price has.
+/// Sums of the samples of a block: for each of price, delta, gamma, vega, theta and rho, discounted, the sums of a
+/// price.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct GreekSums(pub [BlockSums; GREEKS]);
@@ -54,7 +56,7 @@ pub(crate) struct Bumped {
     pub inverse_width: f64,
 }
 
-/// A number and its standard error, which is infinite if nothing is known.
+/// A number and its standard error, which is infinite if the number is unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     /// The number.
@@ -63,24 +65,26 @@ pub struct Measured {
     pub standard_error: f64,
 }
 
-/// Price and Greeks, with the number of samples that they were found from.
+/// Price and Greeks, with the number of samples behind them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GreekEstimate {
     /// Discounted mean of the payoff.
     pub price: Measured,
     /// Derivative of the price by spot.
     pub delta: Measured,
-    /// Second derivative by spot. A lookback option whose strike is the spot has none there: this is the mean of both sides.
+    /// Second derivative by spot. A lookback option whose strike is the spot has none there; this is then the mean of
+    /// both sides.
     pub gamma: Measured,
     /// Derivative by volatility, per 1.0.
     pub vega: Measured,
-    /// Derivative by time that passes, per year: steps stay equal, so the fixings of an Asian option all come nearer in proportion.
+    /// Derivative by passing time, per year: steps stay equal, so the fixings of an Asian option all come nearer in
+    /// proportion.
     pub theta: Measured,
     /// Derivative by the rate, per 1.0.
     pub rho: Measured,
     /// Samples: paths, or pairs of paths.
     pub samples: u64,
-    /// As of an [`Estimate`](super::Estimate).
+    /// The effective number of samples, as in [`Estimate`](super::Estimate).
     pub effective: f64,
 }
 
@@ -94,7 +98,7 @@ impl Bumped {
         let spots = [1.0 + bump, 1.0 - bump].map(|factor| spec.market.spot * factor);
         let of_spot = |spot| {
             let spec = SimulationSpec { market: AssetMarket { spot, ..spec.market }, ..*spec };
-            // Whether the barrier is touched now follows from the given spot, not from the moved one.
+            // The given spot, not the moved one, decides whether the barrier is touched now.
             Terms { untouched: terms.untouched, ..Terms::new(&spec) }
         };
         Self { terms: spots.map(of_spot), inverse_width: 1.0 / (spots[0] - spots[1]) }
@@ -148,7 +152,7 @@ impl GreekSimulation {
         }
     }
 
-    /// Price and Greeks by the sums of the first blocks, all from block 0 on.
+    /// Price and Greeks from the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[GreekSums]) -> GreekEstimate {
         let expected = self.simulation.has_control().then(|| self.controls());
         let mut found = estimate_of(self.simulation.spec().sampling, blocks, expected, 1.0);
@@ -171,7 +175,7 @@ impl GreekSimulation {
     }
 }
 
-/// Price and Greeks by the sums of the first blocks and the expectations of their controls, in units of an amount.
+/// Price and Greeks from the sums of the first blocks and the expectations of their controls, in units of an amount.
 pub(super) fn estimate_of(
     sampling: Sampling,
     blocks: &[GreekSums],
@@ -192,7 +196,7 @@ pub(super) fn estimate_of(
     GreekEstimate { price, delta, gamma, vega, theta, rho, samples, effective }
 }
 
-/// Price and Greeks in the order of columns; theta is the derivative by time that passes.
+/// Price and Greeks in the order of columns; theta is the derivative by passing time.
 #[inline(always)]
 pub(super) fn greeks_of(price: Term, gamma: f64) -> [f64; GREEKS] {
     [price.value, price.by[SPOT], gamma, price.by[VOLATILITY], -price.by[YEARS], price.by[RATE]]

@@ -1,15 +1,15 @@
 //! The volatility at which an option has a given price.
 //!
-//! By symmetry every option is an out-of-the-money call of forward 1: with `x = −|ln(F/K)|`, price `b` in units of
-//! `e^{−rT}·√(FK)`, without the intrinsic value of an option in the money, and `s = σ√T`,
+//! By symmetry every option is an out-of-the-money call of forward 1. Let `x = −|ln(F/K)|`, let `b` be the price in
+//! units of `e^{−rT}·√(FK)`, without the intrinsic value of an option in the money, and let `s = σ√T`:
 //!
 //! ```text
 //! b(s) = e^{x/2}·Φ(d₁) − e^{−x/2}·Φ(d₂),   d₁ = x/s + s/2,   d₂ = x/s − s/2.
 //! ```
 //!
-//! Up to its inflection at `s² = 2|x|`, where `d₁ = 0`, `ln b` is nearly linear in `1/s²`; behind, `ln(e^{x/2} − b)` is concave
-//! and falls. With `m(y) = Φ(−y)·exp(y²/2)` both are `ln(m(|d₁|) ∓ m(−d₂)) − (d₁² + d₂²)/4`, where nothing underflows, and
-//! Newton's method on them from the inflection converges; a bracket that it must not leave makes sure.
+//! Up to its inflection at `s² = 2|x|`, where `d₁ = 0`, `ln b` is nearly linear in `1/s²`; behind it, `ln(e^{x/2} − b)`
+//! is concave and falls. With `m(y) = Φ(−y)·exp(y²/2)` both are `ln(m(|d₁|) ∓ m(−d₂)) − (d₁² + d₂²)/4`, where nothing
+//! underflows. Newton's method on them from the inflection converges, and a bracket guarantees that.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use super::options::{OPTION_COLUMNS, Options};
 use crate::isa::{HotLoop, Isa};
 use crate::math::{Quotient, exp, ln_of_positive, mills};
 
-/// Why no volatility gives the price.
+/// Reasons for which no volatility gives the price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NoVolatility {
     /// The price is not above the value of the option at a volatility of 0.
@@ -36,24 +36,24 @@ pub enum NoVolatility {
     NotFinite,
 }
 
-/// Stands in a column of volatilities for a price that is too low.
+/// Marks in a column of volatilities, for a price that is too low, too high, or not finite.
 const TOO_LOW: f64 = -1.0;
 const TOO_HIGH: f64 = -2.0;
 const NOT_FINITE: f64 = -3.0;
 
-/// The most steps of Newton's method and of bisection, together.
+/// Most steps of Newton's method and of bisection together.
 const STEPS_MAX: usize = 100;
-/// A step of less than this share of the value is the last, because the next would be its square.
+/// Relative size of a step below which it is the last, because the next would be its square.
 const LAST_STEP: f64 = 1e-8;
 /// The greatest `|d₁|`: beyond it, the difference of a price from its limit is not a normal number.
 const D_MAX: f64 = 38.5;
 /// Least `s` at which a search begins.
 const S_MIN: f64 = 1e-12;
-/// Normalised prices below this cannot be told from 0.
+/// Least normalised price that can be told from 0.
 const B_MIN: f64 = 1e-290;
 const SQRT_TWO_PI: f64 = 2.506_628_274_631_000_7;
 
-/// Adds the volatilities at which some options have the prices given for them, in order; the options' own volatility does not
+/// Adds the volatilities at which some options have the given prices, in order; the options' own volatility does not
 /// matter.
 pub fn implied_volatility(
     isa: Isa,
@@ -68,7 +68,7 @@ pub fn implied_volatility(
     out.extend(volatilities.into_iter().map(volatility_of));
 }
 
-/// The volatility, or the reason why there is none, that a number in a column of volatilities stands for.
+/// The volatility of a number in a column of volatilities, or the reason why there is none.
 pub(crate) fn volatility_of(number: f64) -> Result<f64, NoVolatility> {
     if number > 0.0 {
         Ok(number)
@@ -104,7 +104,7 @@ impl HotLoop for ImpliedLoop<'_> {
     }
 }
 
-/// Takes steps for options side by side until none of them moves any more; each stops by itself.
+/// Takes steps for options side by side until none of them moves; each stops by itself.
 #[inline(always)]
 fn solve(given: &Given, prices: &[f64; LANES]) -> [f64; LANES] {
     let (mut x, mut side, mut target) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
@@ -161,7 +161,7 @@ struct Search {
     s: f64,
     least: f64,
     greatest: f64,
-    /// The number that stands for the reason why there is no volatility, or 0.
+    /// The mark of the reason why there is no volatility; 0 if there is none.
     failure: f64,
 }
 
@@ -171,7 +171,7 @@ impl Search {
         let Discounted { asset, cash, difference } = Discounted::new(spot, strike, rate, carry, years);
         let intrinsic = sign * difference;
         let intrinsic = if intrinsic > 0.0 { intrinsic } else { 0.0 };
-        // The product of forward and strike may overflow where both legs do not.
+        // The product of forward and strike may overflow although neither leg does.
         let b = (price - intrinsic) / (asset.sqrt() * cash.sqrt());
         let quotient = Quotient::new(spot, strike);
         let x = -(quotient.ln(1.0 / quotient.sum) + (rate - carry) * years).abs();

@@ -1,4 +1,4 @@
-//! Kernels of prices that are not declared beside their twin, because they have several.
+//! Kernels of prices whose files have several, so that they are not declared beside their twin.
 
 use crate::device::{CudaSource, Kernel};
 
@@ -10,7 +10,7 @@ const SIMULATION: CudaSource = CudaSource { name: "simulation.cu", text: include
 pub const PRICE_OPTIONS: Kernel =
     Kernel { function: "price_options", args: "warptape::OptionArgs", source: BLACK_SCHOLES };
 
-/// Finds the volatilities that prices imply: takes `OptionArgs`.
+/// Finds implied volatilities: takes `OptionArgs`.
 pub const IMPLY_VOLATILITIES: Kernel =
     Kernel { function: "imply_volatilities", args: "warptape::OptionArgs", source: BLACK_SCHOLES };
 
@@ -45,11 +45,11 @@ pub const SIMULATE_AMERICAN_GREEKS: Kernel =
 const EARLY_EXERCISE: CudaSource =
     CudaSource { name: "early_exercise.cu", text: include_str!("early_exercise/early_exercise.cu") };
 
-/// Improves boundaries of early exercise: takes `EarlyExerciseArgs`.
+/// Improves early-exercise boundaries: takes `EarlyExerciseArgs`.
 pub const IMPROVE_BOUNDARIES: Kernel =
     Kernel { function: "improve_boundaries", args: "warptape::EarlyExerciseArgs", source: EARLY_EXERCISE };
 
-/// Computes the premium of early exercise: takes `EarlyExerciseArgs`.
+/// Computes early-exercise premiums: takes `EarlyExerciseArgs`.
 pub const WEIGH_PREMIUMS: Kernel =
     Kernel { function: "weigh_premiums", args: "warptape::EarlyExerciseArgs", source: EARLY_EXERCISE };
 

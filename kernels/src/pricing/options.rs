@@ -1,4 +1,4 @@
-//! European options in columns, checked as they come in.
+//! European options in columns, checked as they are added.
 
 use std::ops::RangeInclusive;
 
@@ -18,17 +18,17 @@ pub struct AssetMarket {
     pub volatility: f64,
 }
 
-/// A parameter that is out of its range.
+/// A parameter outside its range.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{field} is {value}: give a number from {least:e} to {greatest:e}")]
 pub struct ParameterError {
     /// Its name.
     pub field: &'static str,
-    /// What was given.
+    /// The given value.
     pub value: f64,
-    /// The least that is allowed.
+    /// The least allowed value.
     pub least: f64,
-    /// The greatest.
+    /// The greatest allowed value.
     pub greatest: f64,
 }
 
@@ -38,10 +38,10 @@ pub const PRICE_RANGE: RangeInclusive<f64> = 1e-12..=1e15;
 pub const VOLATILITY_RANGE: RangeInclusive<f64> = 1e-6..=100.0;
 /// Range of rates and yields, per year.
 pub const RATE_RANGE: RangeInclusive<f64> = -10.0..=10.0;
-/// Range of the years until expiry, which begins with a tenth of a second.
+/// Range of the years until expiry; the least is about a tenth of a second.
 pub const EXPIRY_YEARS_RANGE: RangeInclusive<f64> = 3e-9..=60.0;
 
-/// Gives a number that is in its range, or an error that names it.
+/// Checks that a number is in its range; the error names the number.
 pub(crate) fn check(
     field: &'static str,
     value: f64,
@@ -62,7 +62,7 @@ impl AssetMarket {
     }
 }
 
-/// Number of columns that an option is given by.
+/// Number of columns of an option.
 pub(crate) const OPTION_COLUMNS: usize = 7;
 
 /// European options, in columns.
@@ -97,7 +97,7 @@ impl Options {
         self.columns[0].len()
     }
 
-    /// Whether there are no options.
+    /// True if there are no options.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

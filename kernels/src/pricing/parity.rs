@@ -1,9 +1,9 @@
-//! Calls whose payoff has no variance to speak of: where the deviation of ln S is 3 or more, the mean of a call rests on a few paths out of
-//! millions, and no sample shows how wrong it is. The price of the asset at expiry is a control variate of coefficient 1 then, whose
-//! expectation is known: what is left is the put, which pays the strike at most, and
+//! Calls that are simulated as puts. If the deviation of ln S is 3 or more, the mean of a call rests on a few paths out
+//! of millions. The samples do not show its error. So the price of the asset at expiry is a control variate of
+//! coefficient 1, whose expectation is known. The rest is the put, which pays at most the strike, and
 //!
 //! ```text
-//!   call = put + e^{−rT}·(E[A] − K)        A: what the call is on, the price at expiry or a mean of prices
+//!   call = put + e^{−rT}·(E[A] − K)        A: the call's underlying, the price at expiry or a mean of prices
 //! ```
 
 use super::options::OptionKind;
@@ -11,10 +11,11 @@ use super::simulation::{Contract, SimulationSpec};
 use super::terms::Terms;
 use crate::math::{Number, Term};
 
-/// Deviation of ln S at expiry from which on the control is taken.
+/// Deviation of ln S at expiry from which on the control is used.
 pub(super) const DEVIATION_MIN: f64 = 3.0;
 
-/// The put to simulate in place of a call, and by how much more the call is worth; `None` where the contract is simulated as it is.
+/// The put to simulate in place of a call, and the excess of the call's value; `None` if the contract is simulated as
+/// it is.
 pub(super) fn of_call(spec: &SimulationSpec) -> Option<(SimulationSpec, Term)> {
     let deviation = spec.market.volatility * spec.expiry_years.sqrt();
     let put = match spec.contract {
@@ -28,7 +29,7 @@ pub(super) fn of_call(spec: &SimulationSpec) -> Option<(SimulationSpec, Term)> {
         _ => return None,
     };
     let terms = Terms::new(spec);
-    // E[S after a step] / S before it.
+    // This is E[S after a step] / S before it.
     let growth = (terms.drift + (terms.diffusion * terms.diffusion).scaled(0.5)).exp();
     let mut expected = terms.spot;
     let mut sum = Term::of(0.0);

@@ -4,7 +4,7 @@ use super::draws::{LANES, Lanes};
 use super::payoffs::{Payoff, STATE};
 use crate::math::Number;
 
-/// The paths of a group under one payoff's constants and, in an antithetic simulation, the paths that mirror them.
+/// The paths of a group under one payoff's constants and, in an antithetic simulation, their mirror images.
 pub(crate) struct Paths<T, P> {
     payoff: P,
     is_antithetic: bool,

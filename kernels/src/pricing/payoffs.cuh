@@ -1,4 +1,4 @@
-// Payoffs of paths: the twin of `payoffs.rs`, which says what is computed.
+// Payoffs of paths: the twin of `payoffs.rs`, which has the formulas.
 #pragma once
 
 #include "dual.cuh"

@@ -1,24 +1,24 @@
 //! Payoffs of paths at expiry, by kind of contract. A few numbers of the path are kept, and updated step by step.
 //!
-//! A path is `x = ln(S/S₀)`, moved by `drift + diffusion·z` with normal z. Prices and strikes are kept as differences from `S₀`, so that a
-//! small payoff loses no digits to the spot, of which `f32` has few. Everything is written once for any [`Number`], with derivatives and
-//! without; `payoffs.cuh` is its twin.
+//! A path is `x = ln(S/S₀)`, moved by `drift + diffusion·z` with normal z. Prices and strikes are kept as differences
+//! from `S₀`, so that a small payoff loses no digits to the spot, since `f32` has few. The code is generic over any
+//! [`Number`], with derivatives and without; `payoffs.cuh` is its twin.
 
 use super::terms::Terms;
 use crate::math::{Number, Real, Term};
 
-/// The most numbers that are kept of a path.
+/// Greatest number of values that are kept of a path.
 pub(crate) const STATE: usize = 3;
 
 /// A contract on a path.
 pub(crate) trait Payoff<T: Number>: Copy {
-    /// How many numbers of a path this contract keeps; the others stay 0.
+    /// Number of values of a path that this contract keeps; the others stay 0.
     const KEPT: usize;
-    /// Whether [`Payoff::finish`] has a control; else it is 0.
+    /// True if [`Payoff::finish`] returns a control; else that is 0.
     const HAS_CONTROL: bool = false;
-    /// Whether [`Payoff::step`] takes a number from `(0, 1)` for the extreme within the step.
+    /// True if [`Payoff::step`] takes a number from `(0, 1)` for the extreme within the step.
     const HAS_EXTREMES: bool = false;
-    /// Whether [`Payoff::gamma`] gives a gamma.
+    /// True if [`Payoff::gamma`] returns a gamma.
     const HAS_GAMMA: bool = false;
 
     /// The path before its first step.
@@ -28,7 +28,8 @@ pub(crate) trait Payoff<T: Number>: Copy {
     fn step(&self, state: [T; STATE], z: T::Part, u: T::Part) -> [T; STATE];
     /// Payoff and control.
     fn finish(&self, state: [T; STATE]) -> [T; 2];
-    /// A number whose expectation is the second derivative of the expected payoff by the spot, where [`Payoff::HAS_GAMMA`] says so.
+    /// A number whose expectation is the second derivative of the expected payoff by the spot, if [`Payoff::HAS_GAMMA`]
+    /// is true.
     fn gamma(&self, _: [T; STATE]) -> T::Part {
         T::Part::of(0.0)
     }
@@ -38,7 +39,7 @@ pub(crate) trait Payoff<T: Number>: Copy {
 #[derive(Clone, Copy)]
 struct Common<T: Number> {
     spot: T,
-    /// Strike less spot.
+    /// Strike minus spot.
     beyond: T,
     sign: T::Part,
     drift: T,
@@ -61,7 +62,7 @@ impl<T: Number> Common<T> {
         x + (self.drift + self.diffusion.scaled(z))
     }
 
-    /// Price less spot.
+    /// Price minus spot.
     #[inline(always)]
     fn gained(&self, x: T) -> T {
         self.spot * x.exp_less_1()
@@ -73,8 +74,9 @@ impl<T: Number> Common<T> {
     }
 }
 
-/// The price at expiry alone counts. Gamma: the derivative of the path's payoff by the spot is multiplied with that of the density's
-/// logarithm (Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004, example 7.3.5): `±K·z/(S₀²·σ√T)` in the money.
+/// An option on the price at expiry. Gamma multiplies the derivative of the path's payoff by the spot by that of the
+/// density's logarithm: `±K·z/(S₀²·σ√T)` in the money. See Glasserman, *Monte Carlo Methods in Financial Engineering*,
+/// 2004, example 7.3.5.
 #[derive(Clone, Copy)]
 pub(crate) struct European<T: Number> {
     common: Common<T>,
@@ -115,8 +117,8 @@ impl<T: Number> Payoff<T> for European<T> {
     }
 }
 
-/// The arithmetic mean of the prices after each step; the control is the same contract on their geometric mean. State: x, the sum
-/// of `e^x − 1`, the sum of x.
+/// An option on the arithmetic mean of the prices after each step; its control is the same contract on their geometric
+/// mean. State: x, the sum of `e^x − 1`, the sum of x.
 #[derive(Clone, Copy)]
 pub(crate) struct Asian<T: Number> {
     common: Common<T>,
@@ -147,9 +149,10 @@ impl<T: Number> Payoff<T> for Asian<T> {
     }
 }
 
-/// An option that pays if the barrier was touched at any time, or one that pays if it never was. The payoff is weighted with the probability of that given the
-/// prices at the steps: of a Brownian bridge from x to x' below b, `1 − exp(−2(b − x)(b − x')/(σ²Δt))` is the probability not to
-/// touch b (Beaglehole, Dybvig and Zhou 1997). State: x, the probability.
+/// An option that pays if the barrier was touched at any time, or one that pays if it never was. The payoff is weighted
+/// with the probability of that, given the prices at the steps. For a Brownian bridge from x to x' below b, the
+/// probability not to touch b is `1 − exp(−2(b − x)(b − x')/(σ²Δt))` (Beaglehole, Dybvig and Zhou 1997). State: x, the
+/// probability.
 #[derive(Clone, Copy)]
 pub(crate) struct Barrier<T: Number> {
     common: Common<T>,
@@ -196,8 +199,8 @@ impl<T: Number> Payoff<T> for Barrier<T> {
     }
 }
 
-/// An option that pays if the barrier was touched. The probability of a touch given the prices is kept itself, as
-/// `t + (1 − t)·e` after a step: what is missing from 1 in that of no touch would have few digits, or none, where it is small.
+/// An option that pays if the barrier was touched. It keeps the probability of a touch, given the prices, as
+/// `t + (1 − t)·e` after a step. If that is small, 1 minus the probability of no touch would have few digits, or none.
 #[derive(Clone, Copy)]
 pub(crate) struct KnockIn<T: Number> {
     common: Common<T>,
@@ -239,8 +242,8 @@ impl<T: Number> Payoff<T> for KnockIn<T> {
     }
 }
 
-/// The greatest or least price at any time counts, against a strike or against the price at expiry. The extreme within a step
-/// is drawn: `½(x + x' ± √((x' − x)² − 2σ²Δt·ln u))`. State: x, the extreme.
+/// An option on the greatest or least price at any time, against a strike or against the price at expiry. The extreme
+/// within a step is drawn: `½(x + x' ± √((x' − x)² − 2σ²Δt·ln u))`. State: x, the extreme.
 #[derive(Clone, Copy)]
 pub(crate) struct Lookback<T: Number> {
     common: Common<T>,

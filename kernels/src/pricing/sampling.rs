@@ -1,13 +1,13 @@
 //! The source of the numbers of paths: Philox or Sobol's points, by group, step and stream.
 //!
-//! Sobol's points are used in [`SOBOL_REPLICATES`] copies, block b belonging to replicate `b mod 32`. All begin with point 0, and each has a
-//! shift of its own: in each dimension a random word of 64 bits that is added, bit by bit and without carry, to all points (a random
-//! digital shift; Owen, *Randomized QMC and nested uniform sampling*, 1995; L'Ecuyer and Lemieux 2002). So each replicate is
-//! right on average, and the replicates are independent.
+//! Sobol's points are used in [`SOBOL_REPLICATES`] copies; block b belongs to replicate `b mod 32`. All begin with
+//! point 0, and each has a random digital shift of its own. In each dimension a random word of 64 bits is added, bit by
+//! bit and without carry, to all points. Sources are Owen, *Randomized QMC and nested uniform sampling*, 1995, and
+//! L'Ecuyer and Lemieux 2002. So each replicate is right on average, and the replicates are independent.
 //!
-//! Which dimension is what: paths of several steps are made by a Brownian bridge (`bridge.rs`), whose points are the first dimensions;
-//! the extremes of lookback options, which are independent given the path, come behind them in the order of time. The assets of a
-//! basket, which has one step, have theirs in the order of the request.
+//! Paths of several steps are made by a Brownian bridge (`bridge.rs`), whose points are the first dimensions. The
+//! extremes of lookback options, which are independent given the path, have the next dimensions in the order of time. A
+//! basket has one step, and dimensions for its assets in the order of the request.
 
 use super::draws::{LANES, Stream};
 use super::options::{ParameterError, check};
@@ -17,18 +17,19 @@ use crate::math::{Directions, Keys, SOBOL_DIMENSIONS, coordinate, directions};
 /// Independent copies of Sobol's points.
 pub const SOBOL_REPLICATES: u64 = 32;
 
-/// The kind of numbers that paths are made of.
+/// The kind of numbers from which paths are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sampling {
     /// Random ones: the standard error is that of independent samples.
     #[default]
     Random,
-    /// Sobol's points, with as many dimensions as steps (of lookback options, twice as many), in [`SOBOL_REPLICATES`] copies with random
-    /// shifts; paths of several steps are made by a Brownian bridge. The standard
-    /// error is that of the mean of this many independent, unbiased copies: for a normal distribution its own relative error is about one
-    /// eighth. Only full rounds of blocks count, one for each copy; errors fall fastest where their number
-    /// is a power of two. After 2^23 rounds the points come again. Pairs of paths that mirror each other are of no use with them: the
-    /// points are as even on both sides by themselves.
+    /// Sobol's points in [`SOBOL_REPLICATES`] copies with random shifts, with as many dimensions as steps, or twice as
+    /// many for lookback options. A Brownian bridge makes paths of several steps.
+    ///
+    /// The standard error is that of the mean of this many independent, unbiased copies. For a normal distribution its
+    /// own relative error is about one eighth. Only full rounds of blocks count, one for each copy; errors fall fastest
+    /// if their number is a power of two. After 2^23 rounds the points repeat. Pairs of paths that mirror each other do
+    /// not help, because the points are already even on both sides.
     Sobol,
 }
 
@@ -38,18 +39,18 @@ impl Sampling {
         self == Sampling::Sobol
     }
 
-    /// Number of blocks, in full rounds, that have at least `samples` samples.
+    /// Number of blocks, in full rounds, with at least `samples` samples.
     pub fn blocks_of(self, samples: u64) -> u64 {
         let blocks = samples.div_ceil(BLOCK_SAMPLES);
         if self.is_sobol() { blocks.next_multiple_of(SOBOL_REPLICATES) } else { blocks }
     }
 
-    /// Direction numbers of all dimensions of paths; none where numbers are random.
+    /// Direction numbers of all dimensions of paths; empty if numbers are random.
     pub(crate) fn directions(self, steps: u32, numbers: u32) -> Vec<Directions> {
         if self.is_sobol() { directions((steps * numbers) as usize) } else { Vec::new() }
     }
 
-    /// Checks that there are dimensions enough for `steps` steps, each of which takes `numbers` numbers.
+    /// Checks that there are enough dimensions for `steps` steps, each of which takes `numbers` numbers.
     pub(crate) fn check(self, steps: u32, numbers: u32) -> Result<(), ParameterError> {
         if !self.is_sobol() {
             return Ok(());
@@ -59,10 +60,10 @@ impl Sampling {
     }
 }
 
-/// The numbers that belong to a key.
+/// The numbers of a key.
 pub(crate) struct NumberSource {
     pub keys: Keys,
-    /// Sobol's points; none where numbers are random.
+    /// Sobol's points; `None` if numbers are random.
     pub points: Option<Points>,
 }
 
@@ -82,8 +83,8 @@ impl NumberSource {
 }
 
 impl Points {
-    /// The first 32 binary digits of the coordinate of each lane, not shifted, and the words to shift by, of which the second gives further
-    /// digits.
+    /// The first 32 binary digits of the coordinate of each lane, not shifted, and the words to shift by; the second
+    /// word gives further digits.
     ///
     /// It is a function of its own because it would take registers from the loops of random numbers.
     #[inline(never)]
@@ -93,7 +94,8 @@ impl Points {
         let (round, replicate) = (block / SOBOL_REPLICATES, block % SOBOL_REPLICATES);
         let first = (round * GROUPS as u64 + within) * LANES as u64;
         let directions = &self.directions[dimension as usize];
-        // The lowest six bits of the points' numbers are 0 to 63 in every group: what they add to the coordinate of its first point.
+        // The lowest six bits of the points' numbers are 0 to 63 in every group, and modify the coordinate of its first
+        // point.
         let common = coordinate(directions, first as u32);
         let mut digits = [u64::from(common); LANES];
         for (bit, direction) in directions.iter().enumerate().take(LANES.ilog2() as usize) {

@@ -1,6 +1,6 @@
-// Monte Carlo: the twin of `simulation.rs` and `greeks.rs`, which say what is computed. In `simulate_blocks` a thread works on the
-// paths that share a call of Philox – two lanes of a block in double, four in float – group by group; in
-// `simulate_greeks` on one lane.
+// Monte Carlo: the twin of `simulation.rs` and `greeks.rs`, which have the formulas. In `simulate_blocks` a thread
+// works group by group on the paths that share a call of Philox. These are two lanes of a block in double, four in
+// float. In `simulate_greeks` it works on one lane.
 
 #include "bridge.cuh"
 #include "greeks.cuh"
@@ -16,9 +16,9 @@ struct SimulationArgs {
     Source source;
     u64 first_block, blocks;
     Terms terms;
-    Terms bumped[2];  // For Greeks alone.
+    Terms bumped[2];  // Only for Greeks.
     double inverse_width;
-    double *lanes;  // By block and sum, of each lane.
+    double *lanes;  // Sums of each lane, by block and sum.
 };
 
 template <typename T, template <typename> class Payoff>
@@ -71,7 +71,7 @@ __device__ inline void simulate(const SimulationArgs &args, u64 thread) {
     }
 }
 
-// A path, and the one that mirrors it.
+// A path, and its mirror image.
 template <typename T, typename Payoff>
 struct Pair {
     typedef typename Number<T>::Part Part;

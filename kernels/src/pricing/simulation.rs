@@ -1,7 +1,8 @@
 //! Monte Carlo: contracts on one asset that follows a geometric Brownian motion.
 //!
-//! Paths are computed in blocks of [`BLOCK_SAMPLES`], any range of blocks at a time. [`Simulation::estimate`] makes a price from the
-//! sums of the blocks 0, 1, 2 … in order. So work may be cut anywhere, and may go on until the standard error is small enough.
+//! Paths are computed in blocks of [`BLOCK_SAMPLES`], any range of blocks at a time. [`Simulation::estimate`] makes a
+//! price from the sums of the blocks 0, 1, 2 … in order. So work may be cut anywhere, and may go on until the standard
+//! error is small enough.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -18,29 +19,31 @@ use crate::isa::{HotLoop, Isa};
 use crate::math::{Number, Real, Term};
 pub use warptape_terms::{BarrierKind, Precision};
 
-/// The most steps of a path.
+/// Greatest number of steps of a path.
 pub const STEPS_MAX: u32 = 65_536;
-/// The most fixings of an Asian option in mixed precision: sums of more prices would lose too many digits in an `f32`.
+/// Greatest number of fixings of an Asian option in mixed precision: sums of more prices would lose too many digits in
+/// an `f32`.
 pub const MIXED_FIXINGS_MAX: u32 = 1_024;
 
-/// What is paid at expiry.
+/// The contract, by its payment at expiry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Contract {
-    /// On the price at expiry.
+    /// An option on the price at expiry.
     European {
         /// Call or put.
         kind: OptionKind,
         /// Strike.
         strike: f64,
     },
-    /// On the arithmetic mean of the prices at the ends of all steps.
+    /// An option on the arithmetic mean of the prices at the ends of all steps.
     Asian {
         /// Call or put.
         kind: OptionKind,
         /// Strike.
         strike: f64,
     },
-    /// On the price at expiry, if a barrier, watched all the time, is touched, or if it is not. Otherwise nothing is paid.
+    /// An option on the price at expiry that depends on a barrier, watched all the time. It pays only if the barrier is
+    /// touched, or only if it is not.
     Barrier {
         /// Call or put.
         kind: OptionKind,
@@ -51,16 +54,17 @@ pub enum Contract {
         /// Barrier.
         barrier: f64,
     },
-    /// On the greatest (fixed call, floating put) or least price (fixed put, floating call), watched all the time.
+    /// An option on the greatest (fixed call, floating put) or least price (fixed put, floating call), watched all the
+    /// time.
     Lookback {
         /// Call or put.
         kind: OptionKind,
-        /// Strike; without one, the price at expiry takes its place: a floating strike.
+        /// Strike; `None` for a floating strike, which is the price at expiry.
         strike: Option<f64>,
     },
 }
 
-/// What is to be simulated.
+/// Specification of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulationSpec {
     /// The asset.
@@ -69,12 +73,12 @@ pub struct SimulationSpec {
     pub contract: Contract,
     /// Years until expiry.
     pub expiry_years: f64,
-    /// Steps of equal length, 1 to [`STEPS_MAX`]: the fixings of an Asian option. Other contracts need one only, whatever is
-    /// watched all the time.
+    /// Steps of equal length, 1 to [`STEPS_MAX`]: the fixings of an Asian option. Other contracts need only one, even
+    /// if they are watched all the time.
     pub steps: u32,
-    /// Whether a sample is a pair of paths that mirror each other.
+    /// True if a sample is a pair of paths that mirror each other.
     pub antithetic: bool,
-    /// Which numbers paths have.
+    /// Source of the numbers of paths.
     pub sampling: Sampling,
     /// Precision in which paths are computed.
     pub precision: Precision,
@@ -87,21 +91,21 @@ pub struct SimulationSpec {
 pub struct Simulation {
     spec: SimulationSpec,
     terms: Terms,
-    /// By how much more the contract is worth than what is simulated in place of it.
+    /// The excess of the contract's value over that of the simulated one; `None` if the contract itself is simulated.
     more: Option<Term>,
 }
 
-/// A price, with the number of samples that it was found from.
+/// A price, with the number of samples behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Discounted mean of the payoff, with its variance reduced by the control variate where there is one.
+    /// Discounted mean of the payoff, with its variance reduced by the control variate if there is one.
     pub price: f64,
     /// Standard error of the price.
     pub standard_error: f64,
     /// Samples: paths, or pairs of paths.
     pub samples: u64,
-    /// How many equal payoffs would have the sum and the sum of squares that were found: 0 where nothing was paid. Few of them say little of
-    /// the variance, and so of the standard error.
+    /// Number of equal payoffs with the same sum and the same sum of squares; 0 if nothing was paid. If it is small,
+    /// the variance and thus the standard error are unreliable.
     pub effective: f64,
 }
 
@@ -133,28 +137,29 @@ impl Simulation {
         Ok(Self { spec, terms: Terms::new(&spec), more })
     }
 
-    /// The specification of what is simulated.
+    /// The specification of the simulated contract.
     pub fn spec(&self) -> &SimulationSpec {
         &self.spec
     }
 
-    /// By how much more the contract is worth than what is simulated.
+    /// The excess of the contract's value over that of the simulated one; `None` if the contract itself is simulated.
     pub(crate) fn more(&self) -> Option<Term> {
         self.more
     }
 
-    /// The most that a sample pays, discounted, where a put is simulated in place of a call: the strike's worth.
+    /// The greatest discounted payoff of a sample if a put is simulated in place of a call: the present value of the
+    /// strike; otherwise `None`.
     pub fn most_of_put(&self) -> Option<f64> {
         self.more.map(|_| self.terms.strike * self.terms.discount.value)
     }
 
-    /// True if the probability of a touch is kept, and not that of none.
+    /// True if the probability of a touch is kept, rather than that of no touch.
     pub(crate) fn knocks_in(&self) -> bool {
         let begins = |kind: BarrierKind| matches!(kind, BarrierKind::UpIn | BarrierKind::DownIn);
         matches!(self.spec.contract, Contract::Barrier { barrier_kind, .. } if begins(barrier_kind))
     }
 
-    /// True if every path pays nothing, whatever the numbers: the barrier that ends the option is touched already.
+    /// True if every path certainly pays nothing, because the barrier that ends the option is already touched.
     pub fn pays_never(&self) -> bool {
         let ends = |kind: BarrierKind| matches!(kind, BarrierKind::UpOut | BarrierKind::DownOut);
         self.terms.untouched == 0.0
@@ -195,7 +200,7 @@ impl Simulation {
         isa.run(SimulationLoop { payoff, spec: &self.spec, blocks, out, number: PhantomData });
     }
 
-    /// The price by the sums of the first blocks, all from block 0 on.
+    /// The price from the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[BlockSums]) -> Estimate {
         let control = self.has_control().then_some(self.terms.control.value);
         let (Mean { value, standard_error }, samples) = Mean::of_blocks(self.spec.sampling, blocks, control);
@@ -213,14 +218,14 @@ impl Simulation {
         matches!(self.spec.contract, Contract::Asian { .. })
     }
 
-    /// Number of blocks that have at least `samples` random samples; for Sobol's points, [`Sampling::blocks_of`] says.
+    /// Number of blocks with at least `samples` random samples; for Sobol's points, see [`Sampling::blocks_of`].
     pub fn blocks_of(samples: u64) -> u64 {
         samples.div_ceil(BLOCK_SAMPLES)
     }
 }
 
 impl SimulationSpec {
-    /// Number of random numbers that a path takes in a step.
+    /// Number of random numbers of a path in a step.
     pub(crate) fn numbers_of_step(&self) -> u32 {
         if matches!(self.contract, Contract::Lookback { .. }) { 2 } else { 1 }
     }

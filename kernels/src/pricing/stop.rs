@@ -1,30 +1,32 @@
-//! When a simulation is exact enough. That follows from its first blocks alone, whatever was computed beyond them or where.
+//! The rule by which a simulation is exact enough. It depends only on the first blocks, whatever was computed beyond
+//! them.
 
 /// Blocks before the first check: a round of Sobol's replicates.
 pub const STOP_BLOCKS_FIRST: u64 = 32;
 
-/// Stops at a standard error or at a number of blocks. It is checked after [`STOP_BLOCKS_FIRST`] blocks, after twice as many, and so
-/// on, and nowhere else: so the same simulation stops at the same block however it is cut. Stopping where the error happens to be small
-/// biases prices and errors; because checks are rare, the bias is small.
+/// Stops at a standard error or at a number of blocks. It is checked after [`STOP_BLOCKS_FIRST`] blocks, after twice as
+/// many, and so on, and nowhere else. So the same simulation stops at the same block, whatever the cuts. Stopping when
+/// the error happens to be small biases prices and errors; because checks are rare, the bias is small.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StopRule {
-    /// The standard error to be reached, in the unit of the price. 0 is reached only by prices without an error.
+    /// The standard error to be reached, in the unit of the price. Only prices without an error reach 0.
     pub standard_error: f64,
-    /// The most blocks.
+    /// Greatest number of blocks.
     pub blocks_max: u64,
 }
 
-/// What is to be done next.
+/// The decision on a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopDecision {
-    /// The price is that of the first blocks, this many.
+    /// Enough: the price is that of the first blocks, this many.
     Enough(u64),
-    /// The next check needs this many blocks.
+    /// More: the next check needs this many blocks.
     Until(u64),
 }
 
 impl StopRule {
-    /// What follows from the first `blocks` blocks; `standard_error` gives the standard error of the price by a number of first blocks.
+    /// The decision after the first `blocks` blocks; `standard_error` gives the standard error of the price from a
+    /// number of first blocks.
     pub fn progress(&self, blocks: u64, standard_error: impl Fn(u64) -> f64) -> StopDecision {
         let mut check = STOP_BLOCKS_FIRST.min(self.blocks_max);
         loop {

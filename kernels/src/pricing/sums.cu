@@ -6,7 +6,7 @@ namespace warptape {
 
 struct SumArgs {
     u64 count;
-    double *lanes;  // By sum, of each lane.
+    double *lanes;  // Numbers of each lane, by sum.
     double *sums;
 };
 

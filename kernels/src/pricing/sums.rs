@@ -1,5 +1,5 @@
-//! Sums over paths, in one shape: over the groups of a block lane by lane, over lanes by halves, over blocks by a tree of
-//! their numbers.
+//! Sums over paths, in one shape: over groups of a block lane by lane, over lanes by halves, over blocks by a numbered
+//! tree.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -14,7 +14,7 @@ pub const BLOCK_SAMPLES: u64 = (GROUPS * LANES) as u64;
 /// Number of sums: of payoffs, of their squares, of controls, of their squares, and of products of payoff and control.
 pub(crate) const SUMS: usize = 5;
 
-/// Sums over the samples of a block: of the payoff at expiry, of its square, of the control, of its square, and of the product of
+/// Sums over the samples of a block: of the payoff at expiry, its square, the control, its square, and the product of
 /// payoff and control.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
@@ -75,8 +75,8 @@ pub(crate) fn sum_blocks(blocks: &[BlockSums]) -> BlockSums {
     BlockSums(sum_tree(bytemuck::cast_slice(blocks)))
 }
 
-/// The sum over blocks as a tree: the sum of as many as the greatest power of two below their number, plus that of the rest, each summed
-/// likewise.
+/// The sum over blocks as a tree: the blocks up to the greatest power of two below their number, plus the rest, each
+/// summed likewise.
 pub(crate) fn sum_tree<const N: usize>(blocks: &[[f64; N]]) -> [f64; N] {
     match blocks {
         [] => [0.0; N],
@@ -89,7 +89,7 @@ pub(crate) fn sum_tree<const N: usize>(blocks: &[[f64; N]]) -> [f64; N] {
     }
 }
 
-/// Kish's effective number of the samples whose payoffs were summed: `(Σx)²/Σx²`; of those that count.
+/// Kish's effective number of samples, `(Σx)²/Σx²`, over the first `samples` payoffs, which are those that count.
 pub(crate) fn effective_samples(blocks: &[BlockSums], samples: u64) -> f64 {
     let BlockSums([sum, squares, ..]) = sum_blocks(&blocks[..(samples / BLOCK_SAMPLES) as usize]);
     if squares > 0.0 { sum / squares * sum } else { 0.0 }
@@ -103,10 +103,10 @@ pub(crate) struct Mean {
 }
 
 impl Mean {
-    /// The mean of no samples: nothing is known of it.
+    /// The mean of no samples, which is unknown.
     const UNKNOWN: Mean = Mean { value: 0.0, standard_error: f64::INFINITY };
 
-    /// The mean over blocks, which begin with block 0, and how many samples count.
+    /// The mean over blocks, which begin with block 0, and the number of samples that count.
     pub fn of_blocks(sampling: Sampling, blocks: &[BlockSums], control: Option<f64>) -> (Mean, u64) {
         let rounds = blocks.len() / SOBOL_REPLICATES as usize;
         let whole = if sampling.is_sobol() { rounds * SOBOL_REPLICATES as usize } else { blocks.len() };
@@ -121,15 +121,15 @@ impl Mean {
         } else {
             (moments.variance.max(0.0) / (samples as f64 - 1.0)).sqrt()
         };
-        // Where payoffs overflowed, nothing is known of the mean: its standard error is infinite.
+        // If payoffs overflowed, the mean is unknown: its standard error is infinite.
         let is_known = moments.variance.is_finite() && moments.value.is_finite();
         let standard_error = if is_known { standard_error } else { f64::INFINITY };
         (Mean { value: moments.value, standard_error }, samples)
     }
 }
 
-/// Moments of samples with a control variate: the difference of the control's mean from its expectation, times the slope of regression,
-/// is taken from the mean of the payoff.
+/// Moments of samples with a control variate. The deviation of the control's mean from its expectation, times the slope
+/// of regression, is subtracted from the mean of the payoff.
 struct ControlledMoments {
     value: f64,
     /// Variance of one sample.

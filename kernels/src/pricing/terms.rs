@@ -1,10 +1,11 @@
-//! Constants of a simulation, as all kinds of contract take them, with their derivatives by spot, volatility, years and rate.
+//! Constants of a simulation, in a form common to all kinds of contract, with their derivatives by spot, volatility,
+//! years and rate.
 
 use super::options::{AssetMarket, OptionKind};
 use super::simulation::{BarrierKind, Contract, SimulationSpec};
 use crate::math::{Number, RATE, SPOT, Term, VOLATILITY, YEARS};
 
-/// Constants that a simulation does not use are 0.
+/// Constants of a simulation; those that it does not use are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Terms {
     pub spot: Term,
@@ -18,7 +19,7 @@ pub(crate) struct Terms {
     pub steps: f64,
     /// `ln(barrier / spot)`.
     pub barrier: Term,
-    /// Whether the barrier is not touched before the first step, as 1 or 0.
+    /// 1 if the barrier is not touched before the first step, else 0.
     pub untouched: f64,
     /// Weights of the payoff: a constant, and a factor of the probability that the barrier is not touched.
     pub weights: [f64; 2],
@@ -53,14 +54,15 @@ impl Terms {
         self.drift.value * self.steps
     }
 
-    /// Factor of what a path in the money adds to gamma: `±K / (S₀² · variance of ln S)`. It is multiplied by the difference of ln S/S₀
-    /// from its expectation.
+    /// Factor of a path's contribution to gamma in the money: `±K / (S₀² · variance of ln S)`. It is multiplied by the
+    /// deviation of ln S/S₀ from its expectation.
     pub fn gamma_slope(&self) -> f64 {
         let by_spot = self.spot.value * self.deviation();
         self.sign * self.strike / (by_spot * by_spot)
     }
 
-    /// The factor made of the square of the diffusion that the probability of a touch and the extreme within a step need.
+    /// The factor for the probability of a touch and for the extreme within a step, made from the square of the
+    /// diffusion.
     pub fn factor(&self) -> Term {
         let square = self.diffusion * self.diffusion;
         if self.side == 0.0 { Term::of(-2.0) / square } else { square.scaled(-2.0) }
@@ -87,7 +89,8 @@ fn of_steps(spec: &SimulationSpec, kind: OptionKind, strike: f64) -> Terms {
     }
 }
 
-/// Terms of an Asian option. Its control is on the geometric mean of the same prices, whose logarithm is normal (Kemna and Vorst 1990).
+/// Terms of an Asian option. Its control is on the geometric mean of the same prices, whose logarithm is normal (Kemna
+/// and Vorst 1990).
 fn asian(spec: &SimulationSpec, kind: OptionKind, strike: f64) -> Terms {
     let terms = of_steps(spec, kind, strike);
     let Terms { drift, diffusion, steps, .. } = terms;

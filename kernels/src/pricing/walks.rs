@@ -1,4 +1,5 @@
-//! Paths of an American option, side by side, and where they stop: on the first date on which the rule says so.
+//! Paths of an American option, side by side, and their stops: each stops on the first date at which the rule has it
+//! exercised.
 //!
 //! Options that differ only in their spots share paths, which are of `ln S/S₀`; each has its own stops.
 
@@ -10,7 +11,7 @@ use crate::math::Real;
 /// The points at which paths stop.
 pub(super) struct Stops<T> {
     pub x: Lanes<T>,
-    /// Numbered from 1; 0 where the option is never exercised.
+    /// Date of the stop, counted from 1; 0 if the option is never exercised.
     pub date: Lanes<T>,
 }
 
@@ -29,11 +30,11 @@ struct StepConstants<T, const SPOTS: usize> {
     diffusion: T,
 }
 
-/// Groups of paths and, of an antithetic simulation, those that mirror them.
+/// Groups of paths and, in an antithetic simulation, their mirror images.
 pub(super) struct Walks<'a, T, const SPOTS: usize> {
     pub of: &'a AmericanSimulation,
     steps: StepConstants<T, SPOTS>,
-    /// When to exercise, at each date.
+    /// The exercise rule of each date.
     rule: Vec<Continuation<T>>,
     numbers: Numbers<T>,
     ahead: Walk<T, SPOTS>,

@@ -1,4 +1,4 @@
-//! What is detected.
+//! Detected signals.
 
 pub use warptape_terms::SignalKind;
 
@@ -7,10 +7,10 @@ pub use warptape_terms::SignalKind;
 pub struct Detected {
     /// Position of the bar in the closed bars.
     pub row: u32,
-    /// What was detected.
+    /// Kind of the signal.
     pub kind: SignalKind,
     /// The number that crossed a line; for a bar, its close.
     pub value: f64,
-    /// The line that it crossed; 0 for a bar.
+    /// The line that was crossed; 0 for a bar.
     pub threshold: f64,
 }

@@ -1,4 +1,4 @@
-//! Zones and signals as a device has them.
+//! Zones and signals in a device's form.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -19,8 +19,8 @@ pub struct SignalArgs {
 }
 
 impl SignalParams {
-    /// Adds the signals of the bar at `row`, given the bits that `detect_signals` set for it: the same, in the same order, as
-    /// [`SignalSlab::detect`](super::SignalSlab::detect).
+    /// Adds the signals of the bar at `row`, given the bits that `detect_signals` set for it. They are the same, in the
+    /// same order, as those of [`SignalSlab::detect`](super::SignalSlab::detect).
     pub fn add_detected(
         &self,
         closed: &ClosedBars,

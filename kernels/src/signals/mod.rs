@@ -9,8 +9,8 @@
 //! | bands | close > upper band | close < lower band | close, the band |
 //! | z-score | z > +t | z < −t | z, the line |
 //!
-//! A signal is detected at the bar that enters *above* or *below* from another zone. A bar at which some number is not
-//! available is in no zone, and the bar after it enters none: nothing is detected on a first value.
+//! A signal is detected at the bar that enters *above* or *below* from another zone. A bar with an unavailable number
+//! is in no zone, and the bar after it enters none: nothing is detected on a first value.
 //!
 //! Every bar itself is a signal too, before the others, with the close as its value.
 

@@ -1,5 +1,6 @@
-// Detects signals on closed bars and their indicators: the twin of `slab.rs`, whose module `signals` has the relations. One
-// thread per slot; a slot's bars are taken one after the other. A bar itself is a signal that needs no detection.
+// Detects signals on closed bars and their indicators: the twin of `slab.rs`; the relations are in the module
+// `signals`. One thread per slot; a slot's bars are processed in order. A bar itself is a signal that needs no
+// detection.
 
 #include "device.cuh"
 

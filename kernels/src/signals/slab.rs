@@ -1,4 +1,4 @@
-//! The zones that each slot's last bar was in, and the signals of entering other ones.
+//! The zone of each slot's last bar in each relation, and the signals of entering another one.
 
 use super::detected::{Detected, SignalKind};
 use super::params::SignalParams;
@@ -18,9 +18,9 @@ pub(super) const KINDS: [(SignalKind, SignalKind); 4] = [
     (SignalKind::ZScoreHigh, SignalKind::ZScoreLow),
 ];
 
-/// Relations of which a byte holds the zones.
+/// Number of relations whose zones fit in a byte.
 const RELATIONS_IN_BYTE: usize = 4;
-// A device detects with a bit of 32 for each kind.
+// A device has a bit of 32 for each kind of signal.
 const _: () = assert!(RELATIONS <= 16);
 
 /// Position of a value relative to its two lines.
@@ -80,8 +80,8 @@ impl SignalSlab {
         self.zones[to] = from.zones[slot];
     }
 
-    /// Adds the signals of bars and their indicators, in the order of the bars and then of the kinds.
-    /// Panics at a slot for which there is no room.
+    /// Adds the signals of bars and their indicators, in the order of the bars and then of the kinds. Panics at a slot
+    /// without room.
     pub fn detect(&mut self, closed: &ClosedBars, indicators: &IndicatorColumns, out: &mut Vec<Detected>) {
         assert_eq!(closed.len(), indicators.len(), "indicators were computed from other bars");
         for row in 0..closed.len() {
@@ -114,22 +114,22 @@ impl SignalSlab {
         }
     }
 
-    /// Bytes of the zones of a slot in states, which have a byte more where a relation after the fourth is on.
+    /// Bytes of a slot's zones in states: one, and one more if a relation after the fourth is on.
     fn bytes_of_zones(&self) -> usize {
         self.params.relations().div_ceil(RELATIONS_IN_BYTE)
     }
 
-    /// The zones of each slot as a device has them: two bits for each relation, the first one lowest.
+    /// The zones of each slot in a device's form: two bits for each relation, the first one lowest.
     pub(crate) fn packed_zones(&self) -> impl Iterator<Item = u32> + '_ {
         self.zones.iter().map(packed)
     }
 
-    /// Sets the zones of a slot, given as a device has them.
+    /// Sets the zones of a slot, given in a device's form.
     pub(crate) fn set_packed_zones(&mut self, slot: usize, zones: u32) {
         self.zones[slot] = unpacked(zones);
     }
 
-    /// Reads what [`SignalSlab::write`] wrote for the same number of slots, and moves `bytes` behind it.
+    /// Reads the bytes of [`SignalSlab::write`] for the same number of slots, and moves `bytes` behind it.
     pub fn read(params: SignalParams, slots: usize, bytes: &mut &[u8]) -> Result<Self, StateError> {
         expect_head(bytes, "signal state", STATE_VERSION, slots)?;
         let mut slab = Self::new(params);
@@ -157,7 +157,7 @@ fn packed(zones: &[Zone; RELATIONS]) -> u32 {
     zones.iter().rev().fold(0, |packed, &zone| packed << 2 | zone as u32)
 }
 
-/// The signal that each bar is by itself.
+/// The signal of a bar itself.
 pub(super) fn detected_bar(closed: &ClosedBars, row: usize) -> Detected {
     let number = u32::try_from(row).expect("bars of a batch are counted in 32 bits");
     Detected { row: number, kind: SignalKind::Bar, value: scaled(closed.close_e9[row]), threshold: 0.0 }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use crate::indicators::INDICATORS;
 
-    /// RSI values of one slot's bars, and the bars at which something is detected.
+    /// Checks the signals of one slot's bars with these RSI values.
     fn check(values: &[f64], expected: &[(u32, SignalKind)]) {
         let mut closed = ClosedBars::default();
         closed.slot.resize(values.len(), 0);

@@ -43,7 +43,7 @@ struct SweepArgs {
     cost: f64,
 }
 
-/// What [`super::sweep`] computes, with the same bits, on a device.
+/// Computes [`super::sweep`] on a device, with the same bits.
 pub fn sweep_on_device(
     device: &mut dyn Device,
     memory: &mut WorkMemory,

@@ -6,22 +6,24 @@
 //!
 //! # What is computed
 //!
-//! A rule looks at the close of each bar and takes a position: long (+1), short (−1) or flat (0), in units of one notional,
-//! whatever the price. It earns the next bar's change, and pays for what it trades:
+//! A rule looks at the close of each bar and takes a position: long (+1), short (−1) or flat (0). Positions are in
+//! units of one notional, whatever the price. A position earns the next bar's change, and pays a cost on each notional
+//! traded:
 //!
 //! ```text
 //! change_t = (close_t − close_{t−1}) / close_{t−1}
 //! profit_t = position_{t−1} · change_t − cost · |position_t − position_{t−1}|
 //! ```
 //!
-//! A position is flat until its indicators are full; the last one is not closed. Averages begin with the mean of their first
-//! values, as those of `indicators` do. Deviations are of the whole window (divided by n), of prices relative to the symbol's
-//! first close, updated bar by bar and summed anew at every 4,096th bar; a window that varies by less than 1e-12 of the mean square
-//! of that does not vary at all. On which side of its mean a close lies, or that it lies on it, is decided exactly: by the decimal numbers of the
-//! symbol's closes, if these are whole multiples of a power of ten down to 1e-9, and by the doubles that they are otherwise.
+//! A position is flat until its indicators are full; the last one is not closed. Averages begin with the mean of their
+//! first values, as those of `indicators` do. Deviations are of the whole window (divided by n), of prices relative to
+//! the symbol's first close. They are updated bar by bar and made anew at every 4,096th bar. A window counts as
+//! constant if its variance is below 1e-12 of its mean square. The side of the mean on which a close lies is decided
+//! exactly. The decision is in decimal numbers if the symbol's closes are whole multiples of a power of ten down to
+//! 1e-9, and in doubles otherwise.
 //!
-//! A cell's figures are sums over its symbols, in their order; each symbol is a run of its own. Nothing depends on which cells
-//! are computed together, so a grid may be cut anywhere.
+//! A cell's figures are sums over its symbols, in their order; each symbol is a run of its own. A result does not
+//! depend on the cells computed together, so a grid may be cut anywhere.
 
 mod account;
 mod device;
@@ -39,14 +41,15 @@ use rules::{LANES, RuleBlock};
 pub use device::sweep_on_device;
 pub use rules::blocks;
 
-/// Number of bars that all rules process before the next ones, so that these stay in the cache. `sweep.cu` has the same number.
+/// Number of bars that all rules process before the next ones, which keeps these bars in the cache. `sweep.cu` has the
+/// same number.
 const CHUNK: usize = 4_096;
 /// Range of closes, which contains that of scaled prices.
 const CLOSES: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
 /// Longest window of a rule, in bars.
 pub const SWEEP_WINDOW_MAX: u32 = 1 << 20;
 
-/// A rule that says when to be long, short or flat.
+/// A rule for long, short and flat positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TradingRule {
     /// Long while the fast exponential average is above the slow one, short while it is below.
@@ -56,8 +59,8 @@ pub enum TradingRule {
         /// Bars of the slow average.
         slow: u32,
     },
-    /// Long once the relative strength index (Wilder's) falls below `low`, short once it rises above `high`; a position is kept until the
-    /// other one is taken.
+    /// Long once Wilder's relative strength index falls below `low`, short once it rises above `high`. A position is
+    /// kept until the opposite one is taken.
     RsiReversion {
         /// Bars of the averages of gains and losses.
         length: u32,
@@ -66,7 +69,8 @@ pub enum TradingRule {
         /// From 0 to 100.
         high: f64,
     },
-    /// Long below the mean by more than `entry` deviations, short above it by more, flat again within `exit` deviations.
+    /// Long if the close is more than `entry` deviations below the mean, short if more above it, flat again within
+    /// `exit` deviations.
     ZScoreReversion {
         /// Bars of mean and deviation.
         window: u32,
@@ -75,7 +79,8 @@ pub enum TradingRule {
         /// Deviations from the mean.
         exit: f64,
     },
-    /// Long above the mean by more than `width` deviations, short below it by more, flat again on the other side of the mean.
+    /// Long if the close is more than `width` deviations above the mean, short if more below it. Flat again on the
+    /// other side of the mean.
     BandBreakout {
         /// Bars of mean and deviation.
         window: u32,
@@ -115,7 +120,7 @@ impl TradingRule {
     }
 }
 
-/// The greatest distance of a threshold, in deviations.
+/// The greatest threshold, in deviations.
 const THRESHOLD_MAX: f64 = 1e6;
 
 /// Checks the cost of each notional traded, and all rules.
@@ -126,7 +131,7 @@ fn check(rules: &[TradingRule], cost: f64) -> Result<(), SweepError> {
     rules.iter().try_for_each(TradingRule::check)
 }
 
-/// Why a sweep cannot be computed.
+/// Reasons for which a sweep cannot be computed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SweepError {
     /// A window is too short or too long.
@@ -134,7 +139,7 @@ pub enum SweepError {
     Window {
         /// Field of the rule.
         field: &'static str,
-        /// What it says.
+        /// The given number of bars.
         bars: u32,
     },
     /// A threshold, or the cost, is out of its range.
@@ -142,9 +147,9 @@ pub enum SweepError {
     Threshold {
         /// Field of the rule, or `cost`.
         field: &'static str,
-        /// What it says.
+        /// The given value.
         value: f64,
-        /// The most that it may say.
+        /// The greatest allowed value.
         greatest: f64,
     },
     /// A close is out of range, so that the change to the next one cannot be computed.
@@ -154,7 +159,7 @@ pub enum SweepError {
         symbol: usize,
         /// Number of the bar among the symbol's.
         bar: usize,
-        /// What it says.
+        /// The given close.
         close: f64,
     },
 }
@@ -165,9 +170,9 @@ pub struct SweepBars {
     close: Vec<f64>,
     /// Change from the bar before; 0 at a symbol's first.
     change: Vec<f64>,
-    /// Where the bars of each symbol end.
+    /// End of the bars of each symbol.
     ends: Vec<usize>,
-    /// By symbol, the power of ten by which its closes are whole numbers; 0 if there is none.
+    /// Power of ten by which a symbol's closes are whole numbers, by symbol; 0 if there is none.
     scales: Vec<f64>,
 }
 
@@ -190,7 +195,7 @@ impl SweepBars {
         self.close.len()
     }
 
-    /// Whether there are no bars.
+    /// True if there are no bars.
     pub fn is_empty(&self) -> bool {
         self.close.is_empty()
     }
@@ -217,11 +222,12 @@ pub(crate) struct SymbolSums {
 pub struct CellResult {
     /// Sum of the profits, in notionals.
     pub profit: f64,
-    /// Greatest drawdown of any symbol: how far the sum of profits lay below its earlier maximum, in notionals.
+    /// Greatest drawdown of any symbol: the distance of the sum of profits below its earlier maximum, in notionals.
     pub drawdown: f64,
-    /// Sharpe ratio: mean of the profits of a bar divided by their standard deviation, not annualised; 0 where that is 0.
+    /// Sharpe ratio: mean of the profits of a bar divided by their standard deviation, not annualised; 0 if the
+    /// deviation is 0.
     pub sharpe: f64,
-    /// Positions taken, a reversal being one.
+    /// Number of positions taken; a reversal counts as one.
     pub trades: u64,
 }
 
@@ -243,7 +249,7 @@ impl CellResult {
     }
 }
 
-/// Results of each rule on the bars, with `cost` paid for each notional traded.
+/// Results of each rule on the bars; `cost` is paid for each notional traded.
 pub fn sweep(
     isa: Isa,
     bars: &SweepBars,

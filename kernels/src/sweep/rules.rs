@@ -7,13 +7,14 @@ use super::{Account, CHUNK, TradingRule};
 use crate::indicators::Period;
 use crate::isa::Isa;
 
-/// Number of rules side by side: two vector registers of AVX2, so that one computes while the other waits, or one of AVX-512.
+/// Number of rules side by side: two vector registers of AVX2, of which one computes while the other waits, or one of
+/// AVX-512.
 pub(super) const LANES: usize = 8;
 
-/// Up to eight rules of one kind, and their state as of the bars of a symbol so far.
+/// Up to eight rules of one kind, and their state after the bars of a symbol so far.
 #[derive(Clone, Debug)]
 pub(super) struct RuleBlock {
-    /// Number of each lane's rule; `None` where there are fewer rules than lanes.
+    /// Number of each lane's rule; `None` for lanes without a rule.
     pub cells: [Option<usize>; LANES],
     pub account: Account<LANES>,
     kind: RuleKind,
@@ -34,7 +35,7 @@ impl RuleBlock {
     }
 
     fn new(cells: &[usize], rules: &[TradingRule]) -> Self {
-        // Lanes that are left over repeat the first.
+        // Lanes without a rule repeat the first rule.
         let of_lane = |lane: usize| rules[*cells.get(lane).unwrap_or(&cells[0])];
         let each: [TradingRule; LANES] = std::array::from_fn(of_lane);
         let kind = match each[0] {
@@ -46,7 +47,7 @@ impl RuleBlock {
         Self { cells: std::array::from_fn(|lane| cells.get(lane).copied()), account: Account::EMPTY, kind }
     }
 
-    /// Begins with another symbol; `scale` is that of its closes' unit.
+    /// Begins another symbol; `scale` is that of its closes' unit.
     pub fn begin(&mut self, first_close: f64, scale: f64) {
         self.account = Account::EMPTY;
         match &mut self.kind {
@@ -57,8 +58,8 @@ impl RuleBlock {
         }
     }
 
-    /// The instruction set with which the block is computed fastest. A register of AVX-512 holds all rules; relative strength indices, whose
-    /// steps wait for each other most, are faster in two registers of AVX2, by turns.
+    /// The fastest instruction set for the block. A register of AVX-512 holds all rules. Relative strength indices have
+    /// the longest chains of dependent steps, and are faster in two alternating registers of AVX2.
     pub fn isa(&self, isa: Isa) -> Isa {
         if matches!(self.kind, RuleKind::Rsi(_)) { isa.of_four() } else { isa }
     }
@@ -75,8 +76,8 @@ impl RuleBlock {
     }
 }
 
-/// The numbers of the rules that are computed side by side: up to eight of one kind, in their order. Such a block takes as long as one
-/// rule alone.
+/// The numbers of the rules that are computed side by side: up to eight of one kind, in their order. Such a block takes
+/// as long as one rule alone.
 pub fn blocks(rules: &[TradingRule]) -> Vec<Vec<usize>> {
     let is_of: [fn(&TradingRule) -> bool; 4] = [
         |rule| matches!(rule, TradingRule::EmaCross { .. }),
@@ -118,7 +119,7 @@ fn run<R: Rules>(
     to: usize,
     cost: f64,
 ) {
-    // Local copies stay in registers, as far as there are enough of them.
+    // Local copies stay in registers, as far as there are enough.
     let (mut local_rules, mut local) = (rules.clone(), *account);
     local_rules.resume(closes, from);
     let settled = rules.settled_after().clamp(from, to);
@@ -260,7 +261,7 @@ impl Rules for Rsi {
             let gain = period.wilder::<SETTLED>(self.gain[lane], up, sample);
             let loss = period.wilder::<SETTLED>(self.loss[lane], up - change, sample);
             (self.gain[lane], self.loss[lane]) = (gain, loss);
-            // The index is 100 · gain / (gain + loss). It is compared without the division.
+            // The index is 100 · gain / (gain + loss), compared without a division.
             let (scaled, all) = (100.0 * gain, gain + loss);
             let reversed = if scaled > self.high[lane] * all { -1.0 } else { position[lane] };
             let reversed = if scaled < self.low[lane] * all { 1.0 } else { reversed };
@@ -271,15 +272,15 @@ impl Rules for Rsi {
     }
 }
 
-/// A window does not vary if its variance is at most this share of the mean square.
+/// Share of the mean square up to which a variance counts as 0.
 const STILL: f64 = 1e-12;
-/// A distance that has a side, where doubles say that there is none; its square is above 0.
+/// A distance that stands for a side although doubles show none; its square is above 0.
 const LEAST_DISTANCE: f64 = 1e-150;
-/// Share of a close that counts as a difference of prices: a double is off its decimal number by half a bit of the close, and doubt is at least
-/// 2¹³ bits of the largest difference.
+/// Share of a close that counts as a difference of prices. A double differs from its decimal number by half a bit of
+/// the close. The doubt is at least 2¹³ bits of the largest difference.
 const CLOSE_SHARE: f64 = 1.0 / 4_096.0;
 
-/// Rules by mean and deviation of a window: positions against the deviation where `REVERSION`, with it otherwise.
+/// Rules by mean and deviation of a window: positions against the deviation if `REVERSION`, with it otherwise.
 #[derive(Clone, Debug)]
 struct Bands<const REVERSION: bool> {
     window: [usize; LANES],
@@ -293,14 +294,15 @@ struct Bands<const REVERSION: bool> {
     squares: [f64; LANES],
     /// The power of ten by which all closes are whole numbers; 0 if there is none.
     scale: f64,
-    /// Of all prices so far, the greatest difference from the base, or share of a close.
+    /// Greatest difference of a price so far from the base, or share of a close.
     largest: f64,
-    /// By lane, the distance from the mean within which rounding may hide the side, as a share of the largest.
+    /// Distance from the mean within which rounding may hide the side, as a share of the largest, by lane.
     doubt: [f64; LANES],
     exact: [WindowSum; LANES],
 }
 
-/// How far a mean may be off, as a share of the largest price: the sum by half an ulp of itself in each of the steps since it was made anew.
+/// Greatest error of a mean, as a share of the largest price. The sum loses half an ulp of itself in each step since it
+/// was made anew.
 fn doubt_of(window: u32) -> f64 {
     (f64::from(window) + 2.0 * CHUNK as f64 + 8.0) * f64::EPSILON
 }
@@ -333,7 +335,7 @@ impl<const REVERSION: bool> Bands<REVERSION> {
         (self.largest, self.exact) = (0.0, [WindowSum::default(); LANES]);
     }
 
-    /// The distances from the mean, where rounding may hide the side with what it really is.
+    /// Corrects the sides of distances from the mean that rounding may hide; the sizes stay.
     #[cold]
     #[inline(never)]
     fn decide(&mut self, closes: &[f64], bar: usize, distance: &mut [f64; LANES]) {
@@ -350,7 +352,7 @@ impl<const REVERSION: bool> Bands<REVERSION> {
 }
 
 impl<const REVERSION: bool> Rules for Bands<REVERSION> {
-    /// Sums the windows before the bar anew, so that rounding does not pile up.
+    /// Makes the sums of the windows before the bar anew, so that rounding does not accumulate.
     fn resume(&mut self, closes: &[f64], bar: usize) {
         for lane in 0..LANES {
             let (mut sum, mut squares) = (0.0, 0.0);

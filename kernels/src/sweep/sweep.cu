@@ -8,7 +8,7 @@ namespace warptape {
 // A rule: `DeviceRule` of the twin.
 struct TradingRule {
     u64 kind;         // 0: averages crossing, 1: relative strength, 2: against the bands, 3: with them.
-    u64 windows[2];   // In bars; the second of averages alone.
+    u64 windows[2];   // In bars; only averages have a second one.
     double limits[2]; // Low and high; or squares of the deviations at entry and exit.
 };
 
@@ -26,13 +26,14 @@ struct SweepArgs {
     const TradingRule *rule;
     const double *close;
     const double *change;
-    const u64 *end;     // By symbol: where its bars end.
+    const u64 *end;     // By symbol: end of its bars.
     const double *scale; // By symbol: the power of ten by which its closes are whole numbers; 0 if there is none.
     SymbolSums *sums;   // By symbol, then by rule.
     double cost;
 };
 
-// The next state of an average over n samples, which are counted from 1: `next` beyond the n-th, and the sum or the first mean before.
+// The next state of an average at a sample, counted from 1. It is 0, then the sum, then the first mean, and beyond the
+// n-th sample `next`.
 __device__ inline double seeded(double next, double state, double input, double sample, double length) {
     double sum = state + input;
     if (sample < 1.0) return 0.0;
@@ -54,7 +55,7 @@ __device__ inline double wilder(double state, double input, double sample, doubl
 struct RuleState {
     double first;
     double second;
-    double largest;  // Of all prices so far, the greatest difference from the first, or share of a close.
+    double largest;  // Greatest difference of a price so far from the first, or share of a close.
     u64 limbs[3];    // Sum of the closes of a window, as a whole number: `window_sum.rs`.
     u64 next;        // Bar before which that window ends.
     double scale;

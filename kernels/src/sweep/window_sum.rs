@@ -1,16 +1,17 @@
-//! The side of a window's mean on which its last close lies, exactly: sums of closes as whole numbers. `sweep.cu` has the twin.
+//! The side of a window's mean on which its last close lies, exactly, by sums of closes as whole numbers. `sweep.cu`
+//! has the twin.
 //!
-//! Closes with a common unit, which is a power of ten down to 1e-9, are the decimal numbers that they were written as, in that unit; others
-//! are what their bits say, in units of 2⁻⁸³, of which every close from 1e-9 on is a multiple.
+//! Closes with a common unit, which is a power of ten down to 1e-9, count as decimal numbers in that unit. Other closes
+//! count as their bits, in units of 2⁻⁸³; every close from 1e-9 on is a multiple of that.
 //!
-//! Floating sums say the side wherever the distance is more than what they may be off by. For the rest the exact sum is brought up to
-//! date, which takes a step or two for each bar in all, however often it is asked for.
+//! Floating sums decide the side if the distance exceeds their possible error. For the rest the exact sum is brought up
+//! to date. This takes a step or two per bar in all, however often it is needed.
 
 use crate::indicators::ties;
 
-/// Limbs of 64 bits: closes up to 1e12, and windows up to 2²⁰ of them.
+/// Limbs of 64 bits, enough for closes up to 1e12 and windows of up to 2²⁰ of them.
 const LIMBS: usize = 3;
-/// The unit is 2 to the minus this.
+/// Negative exponent of the unit, as a power of two.
 const UNIT_BITS: i32 = 83;
 /// Bits of the lower part of a mantissa, which is multiplied in two parts.
 const LOW_BITS: u32 = 26;
@@ -26,7 +27,8 @@ pub(super) struct WindowSum {
 impl WindowSum {
     /// `scale` is that of the closes' unit ([`scale_of`]).
     ///
-    /// −1, 0 or 1: whether the close at `bar` is below the mean of the window of `length` bars that ends with it, is that, or is above it.
+    /// The side of the close at `bar` relative to the mean of the window of `length` bars that ends with it. The result
+    /// is −1 if the close is below the mean, 0 if equal, 1 if above.
     #[cold]
     #[inline(never)]
     pub(super) fn side(&mut self, closes: &[f64], scale: f64, bar: usize, length: usize) -> f64 {
@@ -53,7 +55,8 @@ impl WindowSum {
     }
 }
 
-/// The power of ten by which all closes are whole numbers; 0 if there is none up to 1e9, or one of them has more than 51 bits.
+/// The power of ten by which all closes are whole numbers. 0 if there is none up to 1e9, or one of them has more than
+/// 51 bits.
 pub(super) fn scale_of(closes: &[f64]) -> f64 {
     ties::scale_of(closes.iter().copied()).unwrap_or(0.0)
 }
@@ -106,7 +109,7 @@ mod tests {
         };
         assert_eq!(sides(3, |bar| bar == 3 || bar == 9), [1.0, -1.0]);
         assert_eq!(sides(4, |bar| bar >= 13), [-1.0, 0.0, -1.0]);
-        // 3, 1, 2 and 1, 2, 3, 2.
+        // The windows are 3, 1, 2 and 1, 2, 3, 2.
         assert_eq!((sides(3, |bar| bar == 7), sides(4, |bar| bar == 9)), (vec![0.0], vec![0.0]));
         assert_eq!(sides(1, |_| true), [0.0; 16]);
         for length in [2, 3, 5] {
@@ -116,7 +119,7 @@ mod tests {
             assert_eq!(few, (length - 1..16).filter(|bar| bar % 3 == 0).map(at).collect::<Vec<_>>());
         }
     }
-    /// As doubles these are on a side of their mean.
+    /// These closes would be on a side of their mean as doubles.
     #[test]
     fn decimal_closes_are_the_numbers_that_they_were_written_as() {
         let side = |closes: &[f64]| {

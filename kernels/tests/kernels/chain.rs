@@ -28,22 +28,22 @@ pub fn short_params() -> IndicatorParams {
     })
 }
 
-/// All state of a group, and everything that came out of it.
+/// All state of a group, and all its outputs.
 #[derive(Clone, Debug)]
 pub struct Chain {
     isa: Isa,
     bars: Vec<BarSlab>,
     indicators: Vec<IndicatorSlab>,
     signals: Vec<SignalSlab>,
-    /// By specification.
+    /// Outputs, by specification.
     pub out: Vec<Outputs>,
 }
 
-/// What came out for one specification.
+/// The outputs of one specification.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outputs {
     pub closed: Vec<ClosedBars>,
-    /// By bar, then by indicator.
+    /// Bits of values, by bar, then by indicator.
     pub indicators: Vec<[u64; INDICATORS]>,
     /// Number of the bar since the start, kind, bits of value and threshold.
     pub detected: Vec<(usize, u8, u64, u64)>,
@@ -93,7 +93,7 @@ impl Chain {
         bytes
     }
 
-    /// Replaces the state by one that was written, and keeps what came out.
+    /// Replaces the state by one that was written, and keeps the outputs.
     pub fn restore(
         &mut self,
         market: &Market,
@@ -121,7 +121,7 @@ impl Outputs {
             let bar = before + detected.row as usize;
             (bar, detected.kind as u8, detected.value.to_bits(), detected.threshold.to_bits())
         }));
-        // One list, whatever the cuts were.
+        // The bars are one list, whatever the cuts.
         match self.closed.first_mut() {
             None => self.closed.push(closed),
             Some(all) => {

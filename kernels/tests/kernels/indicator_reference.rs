@@ -1,5 +1,5 @@
-//! Indicators twice: straight from their definitions, over the whole history of a symbol, with no thought of speed; and from TA-Lib's
-//! official Rust port.
+//! Indicators by two references: straight from their definitions over the whole history of a symbol, however slowly,
+//! and from TA-Lib's official Rust port.
 
 use ta_lib::{Core, MAType, OutRange, RetCode};
 use warptape_kernels::{ClosedBars, INDICATORS, Indicator, IndicatorParams};
@@ -7,7 +7,7 @@ use warptape_kernels::{ClosedBars, INDICATORS, Indicator, IndicatorParams};
 /// The history of one slot.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// Closes as integers, for what floats would cancel away.
+    /// Closes as integers, for differences that floats would cancel.
     pub close_e9: Vec<i128>,
     pub high: Vec<f64>,
     pub low: Vec<f64>,
@@ -109,7 +109,7 @@ pub fn indicators(params: &IndicatorParams, history: &History) -> [f64; INDICATO
     out
 }
 
-/// What a difference between two values is relative to, at least: differences of prices may be near 0 while prices are not.
+/// Least reference value of a relative difference: differences of prices may be near 0 while prices are not.
 pub fn scale(indicator: Indicator, close: f64) -> f64 {
     match indicator {
         Indicator::Macd | Indicator::MacdSignal | Indicator::MacdHistogram | Indicator::Momentum => close,
@@ -123,7 +123,7 @@ fn mean(window: &[f64]) -> f64 {
     window.iter().sum::<f64>() / window.len() as f64
 }
 
-/// Of the last closes: newest minus mean, and population standard deviation. Nothing is rounded before the end.
+/// Newest close minus mean, and population standard deviation, of the last closes. Nothing is rounded before the end.
 fn distance_and_deviation(close_e9: &[i128], length: u32) -> [f64; 2] {
     let window = &close_e9[close_e9.len() - length as usize..];
     let (count, newest) = (i128::from(length), window[window.len() - 1]);
@@ -173,8 +173,8 @@ pub fn histories(slots: u32, times: &[ClosedBars]) -> Vec<History> {
     histories
 }
 
-/// All indicators at all bars of one symbol, NaN where TA-Lib has none. It has no z-score, no rolling VWAP and no
-/// realised volatility: those are put together from its vector functions.
+/// All indicators at all bars of one symbol, NaN where TA-Lib has none. TA-Lib has no z-score, no rolling VWAP and no
+/// realised volatility; its vector functions are combined to these.
 pub fn ta_lib(params: &IndicatorParams, history: &History) -> [Vec<f64>; INDICATORS] {
     let mut out: [Vec<f64>; INDICATORS] = std::array::from_fn(|_| vec![f64::NAN; history.close.len()]);
     let mut scratch = Scratch::default();
@@ -193,7 +193,7 @@ pub struct Scratch {
     second: Vec<f64>,
 }
 
-/// Likewise without moving the values to their bars: `out` has them from its beginning on, for the ranges returned.
+/// Likewise without moving the values to their bars: they begin at the start of `out`, for the returned ranges.
 pub fn ta_lib_into(
     params: &IndicatorParams,
     history: &History,
@@ -262,7 +262,7 @@ pub fn ta_lib_into(
     core.sqrt(0, sums.count.saturating_sub(1), second, volatility)?;
     let volatility_range = OutRange { beg_idx: sums.beg_idx + 1, ..sums };
 
-    // TA-Lib gives K from the first D on: with a mean of one value, that is from the first.
+    // TA-Lib gives K from the first D on, which is from the first K on if the mean is of one value.
     let mut stochastic = [OutRange { beg_idx: close.len(), count: 0 }; 2];
     if params.stochastic > 0 {
         let (k, d) = (length(params.stochastic), length(params.stochastic_average));

@@ -85,7 +85,8 @@ fn a_long_window_is_summed_exactly_enough() {
 
 #[test]
 fn a_jump_leaves_no_error_behind() {
-    // From 100,000 to 1 and back, then hardly a movement: what rolling sums lose, the window must not show.
+    // The price falls from 100,000 to 1 and returns, then hardly moves: the window must not show the losses of rolling
+    // sums.
     let mut times = closed_bars(13, 1, 400);
     for (bar, closed) in times.iter_mut().enumerate() {
         let base = if bar % 100 < 50 { 100_000_000_000_000 } else { 1_000_000_000 };
@@ -102,7 +103,7 @@ fn a_jump_leaves_no_error_behind() {
 #[test]
 fn equal_prices_have_no_deviation_and_no_movement() {
     let params = short_params();
-    // A price whose sums are not exact in f64.
+    // Sums of this price are not exact in f64.
     let price = 123_456_789_123_456_789;
     let mut slab = IndicatorSlab::new(params, &SignalParams::default());
     slab.resize(1);
@@ -133,7 +134,7 @@ fn equal_prices_have_no_deviation_and_no_movement() {
 
 #[test]
 fn indicators_equal_ta_libs() {
-    // Those that are off by default are on.
+    // Indicators that are off by default are turned on.
     let params = IndicatorParams::from_values(|parameter| match parameter.default {
         0.0 => 14.0,
         default => default,

@@ -1,4 +1,4 @@
-//! What must not change a bit: instructions, cuts, and the path to a state.
+//! Bits must not depend on instructions, cuts, or the path to a state.
 
 use proptest::prelude::*;
 use warptape_kernels::{
@@ -15,7 +15,7 @@ fn market(seed: u64, slots: u32, ticks: usize) -> Market {
     Market { seed, slots, ticks, allowed_lateness_ns: 2 * SECOND_NS, specs: specs() }
 }
 
-/// Any bars at all: prices and sizes of any size and sign, slots in any order and number.
+/// Arbitrary bars: prices and sizes of any size and sign, slots in any order and number.
 pub fn any_bars(seed: u64, slots: u32, bars: usize) -> ClosedBars {
     let mut numbers = Numbers::new(seed);
     let mut closed = ClosedBars::default();
@@ -77,7 +77,7 @@ proptest! {
 
     #[test]
     fn neighbours_do_not_change_a_bit(seed: u64, slots in 1..23_u32, ahead in prop::collection::vec(0..30_usize, 23)) {
-        // Some slots had bars before the others. Then every slot has one at each time: blocks, where slots are even.
+        // Some slots had bars before the others. Then every slot has one at each time, in blocks if slots are even.
         let params = short_params();
         let times = closed_bars(seed, slots, 180);
         let mut together = IndicatorSlab::new(params.clone(), &SignalParams::default());
@@ -126,12 +126,12 @@ proptest! {
         let mut parts = Chain::new(&market, &params, Isa::Baseline);
         let mut rest = rows.clone();
         for cut in cuts.windows(2) {
-            // Rows of a part are rows of their own, as a lane gets them.
+            // Rows of a part are rows of their own, in the form that a lane gets.
             let part = rest.take_front(cut[1] - cut[0]);
             parts.run(&part, 0..part.len());
         }
         for (whole, parts) in whole.out.iter_mut().zip(&mut parts.out) {
-            // The row within the part is the one thing that may differ.
+            // Only the row within the part may differ.
             for closed in whole.closed.iter_mut().chain(&mut parts.closed) {
                 closed.row.clear();
             }

@@ -1,4 +1,5 @@
-//! Random rows as the host side makes them: late trades left out, watermark rows where the watermark crosses a boundary.
+//! Random rows in the form of the host side: without late trades, and with watermark rows where the watermark crosses a
+//! boundary.
 
 use warptape_kernels::{ABSENT, Aggressor, BarSpec, BySide, ClosedBars, Rows};
 
@@ -20,18 +21,18 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `limit`.
+    /// A number below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
-    /// Between 0 and 1.
+    /// A number between 0 and 1.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// What rows to make.
+/// Parameters of the rows.
 #[derive(Clone, Debug)]
 pub struct Market {
     pub seed: u64,
@@ -42,8 +43,8 @@ pub struct Market {
 }
 
 impl Market {
-    /// Trades and quotes of random walks, about 10 per second of event time over all slots; of every fourth seed many more, and most
-    /// of them quotes.
+    /// Trades and quotes of random walks, about 10 per second of event time over all slots. Every fourth seed gives
+    /// many more, most of them quotes.
     pub fn rows(&self) -> Rows {
         let mut numbers = Numbers::new(self.seed);
         let mut prices: Vec<i64> =
@@ -83,7 +84,7 @@ impl Market {
             *price = (*price + (numbers.below(2_000_001) as i64 - 1_000_000) * 3).max(1_000_000);
             match numbers.below(8) {
                 number if number == 0 || is_dense && number > 2 => {
-                    // Sides without orders, sizes that are not told, and sizes in other units.
+                    // Some quotes have sides without orders, no sizes, or sizes in other units.
                     let side = |numbers: &mut Numbers, price: i64| match numbers.below(6) {
                         0 => (0, ABSENT),
                         1 => (price, 0),
@@ -114,7 +115,7 @@ impl Market {
     }
 }
 
-/// A bar per slot of random walks, `bars` times, as one list of closed bars per time.
+/// Bars of random walks, one per slot and time, as one list of closed bars for each of `bars` times.
 pub fn closed_bars(seed: u64, slots: u32, bars: usize) -> Vec<ClosedBars> {
     let mut numbers = Numbers::new(seed);
     let mut closes: Vec<i64> = (0..slots).map(|slot| 1_000_000_000 * (1 + 61 * i64::from(slot))).collect();

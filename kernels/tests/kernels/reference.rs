@@ -1,4 +1,4 @@
-//! Bars straight from their definition, over the whole history, with no thought of speed.
+//! Bars straight from their definition, over the whole history, however slowly.
 
 use std::collections::BTreeMap;
 
@@ -47,8 +47,8 @@ pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
     closed
 }
 
-/// Row of the quote that a bar has: of a time bar the last by event time and arrival before its end, whenever it came; of others
-/// the last at its end or before, of those that came before the row that closed it.
+/// Row of a bar's quote. A time bar has the last one by event time and arrival before its end, at whatever row. Other
+/// bars have the last one at or before their end, of those before the row that closed the bar.
 fn quote(spec: BarSpec, rows: &Rows, cause: usize, bar: &Bar) -> Option<usize> {
     let of_slot = |&row: &usize| rows.kind[row].is_quote() && rows.slot[row] == bar.slot;
     let last = |quotes: Vec<usize>| quotes.into_iter().max_by_key(|&row| (rows.time_ns[row], row));
@@ -74,7 +74,7 @@ struct Bar {
     slot: u32,
     start_ns: i64,
     end_ns: i64,
-    /// Rows, first trade first.
+    /// Rows of the trades, first trade first.
     trades: Vec<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! Signals against their definition: the relation at a bar and at the slot's bar before it, both looked up in the history.
+//! Signals against their definition: the relation at a bar and at the slot's bar before it, both looked up in the
+//! history.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ fn numbers(kind: SignalKind, out: &Outputs, bar: usize) -> (f64, f64) {
     }
 }
 
-/// Whether a kind's value is beyond its threshold; `None` where one of them is not available.
+/// True if a kind's value is beyond its threshold; `None` if one of them is not available.
 fn beyond(kind: SignalKind, (value, threshold): (f64, f64)) -> Option<bool> {
     let up = matches!(
         kind,

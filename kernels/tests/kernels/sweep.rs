@@ -1,4 +1,4 @@
-//! Sweeps: against a plain reference, however the grid is cut, with other instructions, and on a device.
+//! Sweeps: against a plain reference, with any cut of the grid, with other instructions, and on a device.
 
 use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
@@ -10,7 +10,7 @@ use crate::market::Numbers;
 
 const COST: f64 = 2e-4;
 
-/// Closes of some symbols that walk about in small and large steps, and stand still now and then, for longer than windows are.
+/// Closes of some symbols that walk in small and large steps, and stand still now and then for longer than any window.
 fn closes(numbers: &mut Numbers, lengths: &[usize]) -> Vec<Vec<f64>> {
     let mut walk = |bars: usize| {
         let mut close = 50.0 + numbers.below(100) as f64;
@@ -55,7 +55,7 @@ fn rules(numbers: &mut Numbers, count: usize) -> Vec<TradingRule> {
     (0..count).map(&mut rule).collect()
 }
 
-/// Mean, and deviation of the whole, of a window's values: in two passes.
+/// Mean and population deviation of a window's values, in two passes.
 fn mean_and_deviation(window: &[f64]) -> (f64, f64) {
     let count = window.len() as f64;
     if window.iter().all(|value| *value == window[0]) {
@@ -66,7 +66,7 @@ fn mean_and_deviation(window: &[f64]) -> (f64, f64) {
     (mean, (squares / count).sqrt())
 }
 
-/// An average after each value that begins with the mean of the first `length`: none before.
+/// An average after each value, seeded by the mean of the first `length` values; `None` before.
 fn average(values: &[f64], length: usize, next: impl Fn(f64, f64) -> f64) -> Vec<Option<f64>> {
     let mut average = None;
     let after = |(at, &value): (usize, &f64)| {
@@ -198,7 +198,7 @@ fn a_sweep_is_what_the_definitions_say() {
     assert!(traded > 60, "{traded} rules trade");
 }
 
-/// The results' bits.
+/// Bits of the results.
 fn bits(results: &[CellResult]) -> Vec<[u64; 4]> {
     let of = |cell: &CellResult| {
         [cell.profit.to_bits(), cell.drawdown.to_bits(), cell.sharpe.to_bits(), cell.trades]
@@ -222,7 +222,7 @@ fn nothing_depends_on_instructions_and_cuts() {
     }
 }
 
-/// Whether a device gives the host's bits.
+/// True if a device gives the host's bits.
 fn compare(device: &mut dyn Device, memory: &mut WorkMemory, seed: u64) -> bool {
     let mut numbers = Numbers::new(seed);
     let mut lengths: Vec<usize> = (0..1 + numbers.below(4)).map(|_| numbers.below(300) as usize).collect();
@@ -230,7 +230,7 @@ fn compare(device: &mut dyn Device, memory: &mut WorkMemory, seed: u64) -> bool 
         lengths.push(4_500);
     }
     let mut symbols = closes(&mut numbers, &lengths);
-    // Prices with few digits are their windows' mean now and then.
+    // Prices with few digits are sometimes equal to their windows' mean.
     for (symbol, closes) in symbols.iter_mut().enumerate().skip(1) {
         let unit = [1.0, 10.0, 100.0][symbol % 3];
         closes.iter_mut().for_each(|close| *close = (*close * unit).round().max(1.0) / unit);
@@ -249,7 +249,7 @@ fn a_gpu_gives_the_same_bits() {
     check_device(CudaDevices::new(None).open("cuda:0").expect("a GPU"), 10_000);
 }
 
-/// Random sweeps, so many.
+/// Checks random sweeps.
 pub fn check_device(mut device: Box<dyn Device>, cases: u64) {
     let mut memory = WorkMemory::default();
     assert!((0..cases).all(|seed| compare(device.as_mut(), &mut memory, seed)), "the bits differ");
@@ -260,7 +260,7 @@ fn an_emulated_device_gives_the_same_bits() {
     check_device(Box::new(Emulator::new().device(usize::MAX)), 200);
 }
 
-/// A text of the source, and one with another meaning.
+/// Faults: a text of the source, and one with another meaning.
 const FAULTS: [(&str, &str); 9] = [
     ("2.0 / (length + 1.0)", "2.0 / length"),
     ("sample == length ? sum / length : next", "next"),
@@ -305,7 +305,7 @@ fn a_device_without_memory_has_none_of_it_used() {
 fn memory_is_kept_for_the_next_sweep() {
     let emulator = Emulator::new();
     let mut memory = WorkMemory::default();
-    // No more allocations than the first sweep takes.
+    // The device allows only the allocations of the first sweep.
     let mut device =
         FaultyDevice::new("emulator", Box::new(emulator.device(usize::MAX)), Fault::OutOfMemory(6));
     let mut run = |length: usize, count: usize| {
@@ -317,7 +317,7 @@ fn memory_is_kept_for_the_next_sweep() {
     };
     let first = run(200, 30);
     assert_eq!(first.0, 6);
-    // As many, fewer, and again more, which find what others left behind.
+    // These sweeps need as many, fewer, and again more allocations, and find memory that others left.
     for (length, count) in [(200, 30), (50, 4), (220, 31)] {
         assert_eq!(run(length, count), first);
     }
@@ -350,8 +350,8 @@ fn what_cannot_be_computed_is_refused() {
     assert_eq!(flat.unwrap(), [CellResult::default()], "nothing comes of no bars");
 }
 
-/// Closes with few digits are their windows' mean every now and then: there a breakout keeps its position, and a reversion within 0
-/// deviations gives its up. Which bars these are follows from whole numbers, whatever the unit.
+/// Closes with few digits are sometimes equal to their windows' mean. There a breakout keeps its position, and a
+/// reversion within 0 deviations gives it up. Whole numbers decide which bars these are, in any unit.
 #[test]
 fn a_close_that_is_the_mean_is_on_neither_side() {
     let mut numbers = Numbers::new(12);
@@ -363,7 +363,7 @@ fn a_close_that_is_the_mean_is_on_neither_side() {
     }
 }
 
-/// Closes next to their windows' mean, of so many digits that doubles say of some that they are the mean.
+/// Closes next to their windows' mean, with so many digits that doubles take some for the mean.
 #[test]
 fn a_close_next_to_the_mean_is_on_its_side() {
     let mut numbers = Numbers::new(13);
@@ -377,7 +377,7 @@ fn a_close_next_to_the_mean_is_on_its_side() {
     check_ties(&closes, 1e9, 20);
 }
 
-/// Compares both rules with whole numbers, of so many to a unit; how many closes are the mean.
+/// Compares both rules with whole numbers, `per_unit` to a unit. Returns the number of closes that are the mean.
 fn check_ties(closes: &[i64], per_unit: f64, window: u32) -> u64 {
     let floats: Vec<f64> = closes.iter().map(|close| *close as f64 / per_unit).collect();
     let bars = bars(std::slice::from_ref(&floats));
@@ -400,7 +400,7 @@ fn check_ties(closes: &[i64], per_unit: f64, window: u32) -> u64 {
     ties.min().expect("two rules")
 }
 
-/// Profit, positions taken, and closes that are the mean, by whole numbers.
+/// Profit, positions taken, and number of closes that are the mean, by whole numbers.
 fn exact(closes: &[i64], window: usize, is_breakout: bool) -> (f64, u64, u64) {
     let (mut position, mut profit, mut trades, mut ties) = (0.0_f64, 0.0, 0, 0);
     for bar in 0..closes.len() {
@@ -414,7 +414,7 @@ fn exact(closes: &[i64], window: usize, is_breakout: bool) -> (f64, u64, u64) {
             let squares: i128 = of.iter().map(|&close| distance_of(close) * distance_of(close)).sum();
             let distance = distance_of(closes[bar]);
             ties += u64::from(distance == 0);
-            // Squares of n deviations are of n² times the variance.
+            // Squares of n deviations are n² times the variance.
             let is_far = (distance * distance) as f64 > 0.777 * 0.777 * squares as f64 / n as f64;
             let side = distance.signum() as f64;
             target = match (is_far, is_breakout) {

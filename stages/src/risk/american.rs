@@ -1,5 +1,5 @@
-//! The rule by which an American option is exercised: it is found some dates after others, each a round of one unit, and then blocks are
-//! simulated by it.
+//! The exercise rule of an American option. It is found for some dates after others, each step a round of one unit.
+//! Then blocks of paths are simulated by it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use super::blocks::{BlockLimits, BlockRound, Paths, Told};
 use super::cost;
 use super::rounds::{Next, Partial, Round};
 
-/// Blocks of paths that a rule is found by: Greeks tell more of what it misses than the price does.
+/// Blocks of paths from which a rule is found. Greeks are more sensitive to errors of the rule than the price is.
 const PILOT_BLOCKS: u32 = 16;
 const PILOT_BLOCKS_OF_GREEKS: u32 = 64;
 /// Pilot blocks × dates of a unit: about a millisecond of work.
 const UNIT_BLOCKS: u32 = 128;
 
-/// How many pilot blocks a request has.
+/// Number of pilot blocks of a request.
 pub(super) fn pilot_blocks(has_greeks: bool) -> u32 {
     if has_greeks { PILOT_BLOCKS_OF_GREEKS } else { PILOT_BLOCKS }
 }
 
-/// Steps of a sample of a block, when the rule is found.
+/// Steps of a sample of a block while the rule is searched.
 pub(super) fn block_steps(spec: &AmericanSpec) -> i64 {
     i64::from(spec.exercises) * if spec.antithetic { 2 } else { 1 }
 }
@@ -32,7 +32,7 @@ pub(super) fn rule_cost_ns(spec: &AmericanSpec) -> u64 {
     cost::exercise(u64::from(spec.exercises), u64::from(spec.pilot_blocks))
 }
 
-/// A round that finds the rule for some more dates. That is work of the processor, because each date needs the one after it.
+/// A round that finds the rule for some more dates. It runs on the processor, because each date needs the one after it.
 #[derive(Debug)]
 pub(super) struct RuleRound {
     /// The specification of the option, which was checked before.
@@ -40,23 +40,23 @@ pub(super) struct RuleRound {
     has_greeks: bool,
     limits: BlockLimits,
     told: Arc<Told>,
-    /// What the round before found; `None` in the first.
+    /// The result of the round before; `None` in the first.
     begun: Option<Arc<FoundRule>>,
 }
 
-/// How far a rule is found.
+/// The state of the search for a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FoundRule {
     /// The rule is found for some of the dates.
     Search(RuleSearch),
     /// The rule is found for all dates: these are the paths that are simulated by it.
     Price(AmericanSimulation),
-    /// The same, of paths with Greeks.
+    /// The same for paths with Greeks.
     Greeks(Box<AmericanGreekSimulation>),
 }
 
 impl RuleRound {
-    /// The first one.
+    /// The first round.
     pub fn first(spec: AmericanSpec, has_greeks: bool, limits: BlockLimits, told: Arc<Told>) -> Self {
         Self { spec, has_greeks, limits, told, begun: None }
     }

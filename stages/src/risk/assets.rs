@@ -1,4 +1,4 @@
-//! Assets of a problem, with what is taken from the market.
+//! Assets of a problem, with their data from the market.
 
 use warptape_events::risk::{Asset, AssetKind, MarketAsOf, Matrix, Quantity, RiskError, RiskErrorCode};
 use warptape_kernels::math::ln;
@@ -10,34 +10,34 @@ use super::rounds::ProblemKind;
 use super::{MarketOf, bad, check_count, check_length};
 use crate::SymbolMarket;
 
-/// Assets of a request at most.
+/// Greatest number of assets of a request.
 pub(super) const ASSETS_MAX: usize = 4_096;
-/// Bytes of a symbol at most.
+/// Greatest size of a symbol, in bytes.
 const SYMBOL_BYTES_MAX: usize = 64;
-/// Stands for the volatility of an asset whose problem does not use it.
+/// Placeholder for the volatility of an asset whose problem does not use it.
 const ANY_VOLATILITY: f64 = 1.0;
-/// Stands for the market of an asset of which there is none; nothing is computed of it.
+/// Placeholder for the market of an asset without one; nothing is computed from it.
 pub(super) const ANY_MARKET: AssetMarket =
     AssetMarket { spot: 1.0, rate: 0.0, dividend_yield: 0.0, volatility: ANY_VOLATILITY };
-/// Returns that a volatility or a matrix needs at least: of fewer, its relative standard error is more than an eighth.
+/// Least number of returns for a volatility or a matrix: with fewer, its relative standard error exceeds an eighth.
 pub(super) const RETURNS_MIN: usize = 30;
 
-/// What is known of the assets of a problem.
+/// The numbers of the assets of a problem.
 #[derive(Debug, Default)]
 pub(super) struct Resolved {
     pub(super) markets: Vec<AssetMarket>,
-    /// By asset, whether its price is that of a future: then its yield is its rate.
+    /// True for an asset whose price is that of a future: then its yield is its rate.
     pub(super) futures: Vec<bool>,
-    /// By asset, why it has no market: then its numbers stand for nothing.
+    /// The reason why an asset has no market; then its numbers are placeholders.
     missing: Vec<Option<RiskError>>,
-    /// By asset, what the market has of it, where a matrix is taken from it; nothing otherwise.
+    /// The market of each asset, if a matrix is taken from the market; empty otherwise.
     pub(super) samples: Vec<Option<SymbolMarket>>,
-    /// What was taken from the market.
+    /// Data that was taken from the market.
     pub(super) as_of: Vec<MarketAsOf>,
 }
 
 impl Resolved {
-    /// Gives every asset of a problem its numbers.
+    /// Resolves the numbers of every asset of a problem.
     pub(super) fn of(kind: &dyn ProblemKind, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         let wants_samples = matches!(kind.matrix(), Some(Matrix::Market(_)));
         check_count("problem.assets", kind.assets().len(), 0..=ASSETS_MAX)?;
@@ -62,7 +62,7 @@ impl Resolved {
         Ok(resolved)
     }
 
-    /// Assets of which nothing but samples is wanted.
+    /// Assets of which only samples are wanted.
     #[cfg(test)]
     pub(super) fn of_samples(samples: Vec<Option<SymbolMarket>>) -> Self {
         Self { samples, ..Self::default() }
@@ -78,7 +78,7 @@ impl Resolved {
         }
     }
 
-    /// The error of an asset without a market.
+    /// Checks that an asset has a market; else returns its error.
     pub(super) fn check_known(&self, asset: usize) -> Result<(), RiskError> {
         self.missing.get(asset).and_then(Option::as_ref).map_or(Ok(()), |error| Err(error.clone()))
     }
@@ -161,7 +161,8 @@ impl Resolved {
 }
 
 impl Resolved {
-    /// Says on how many returns a matrix of the market is, where nothing else of the asset was made of returns.
+    /// Records the number of returns behind a matrix of the market, for assets of which nothing else was computed from
+    /// returns.
     fn note_matrix(&mut self) {
         let Some(market) = self.samples.iter().flatten().next() else { return };
         let (times, interval_ns) = (CommonSamples::of(&self.samples).times, market.sample_interval_ns);
@@ -179,7 +180,7 @@ fn realised_volatility(prices: &[f64], periods_per_year: f64) -> f64 {
     of_assets.expect("prices are above 0, and samples at least a millisecond apart")[0]
 }
 
-/// Whether something of an asset is taken from the market; with a matrix from there, of every one.
+/// True if a quantity of an asset is taken from the market; with a matrix from there, true for every asset.
 pub(super) fn wants_market(asset: &Asset, has_matrix: bool) -> bool {
     is_market(&asset.spot) || is_market(&asset.volatility) || has_matrix
 }

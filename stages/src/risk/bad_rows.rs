@@ -1,4 +1,4 @@
-//! Rows of a request that have no numbers: each is one row of the answer that says why, and the others are answered.
+//! Rows of a request that have no numbers: each gets a row of the answer with the reason, and the others are computed.
 
 use warptape_events::risk::RiskError;
 
@@ -7,7 +7,7 @@ use warptape_events::risk::RiskError;
 pub(super) struct BadRows(Vec<(usize, String)>);
 
 impl BadRows {
-    /// Divides what is read of rows into what is good and the others. If none is good, the error is that of the first.
+    /// Divides the rows that are read into good and bad ones. If none is good, the error is that of the first.
     pub(super) fn divide<T>(
         read: impl Iterator<Item = Result<T, RiskError>>,
     ) -> Result<(Vec<T>, Self), RiskError> {
@@ -46,19 +46,19 @@ impl BadRows {
         self.0.binary_search_by_key(&place, |(bad, _)| *bad).is_err()
     }
 
-    /// The places of the good rows of so many.
+    /// The places of the good rows among so many.
     pub(super) fn good_places(&self, rows: usize) -> Vec<usize> {
         (0..rows).filter(|&place| self.is_good(place)).collect()
     }
 
-    /// Further bad rows, by their places among the good ones of so many rows.
+    /// Adds further bad rows, by their places among the good ones of so many rows.
     pub(super) fn add_good(&mut self, rows: usize, bad: Vec<(usize, String)>) {
         let places = self.good_places(rows);
         self.0.extend(bad.into_iter().map(|(good, why)| (places[good], why)));
         self.0.sort_by_key(|(place, _)| *place);
     }
 
-    /// What was found of the good ones, with what stands for the bad ones between them, in the order of the request.
+    /// The results of the good rows, with results for the bad ones between them, in the order of the request.
     pub(super) fn between<T>(&self, found: Vec<T>, without: impl Fn(usize, String) -> T) -> Vec<T> {
         let mut all = Vec::with_capacity(found.len() + self.0.len());
         let mut found = found.into_iter();

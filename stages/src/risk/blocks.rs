@@ -1,5 +1,5 @@
-//! Rounds of simulated blocks. A unit is a block of samples; where a standard error is wanted, samples double from round to round, as
-//! [`StopRule`] says.
+//! Rounds of simulated blocks. A unit is a block of samples. If a standard error is wanted, samples double from round
+//! to round, as [`StopRule`] says.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use super::cost;
 use super::rounds::{DeviceRisk, Next, Partial, Round};
 pub(super) use super::told::Told;
 
-/// What is summed with Greeks of one asset.
+/// Numbers that are summed for a simulation with Greeks of one asset.
 pub(super) const GREEK_NUMBERS: usize = 6;
 
-/// How many blocks there may be.
+/// Limits on the number of blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockLimits {
     pub blocks_max: u64,
-    /// The rule by which fewer blocks may do; `None` to simulate all.
+    /// The rule by which fewer blocks may be enough; `None` to simulate all.
     pub stop: Option<StopRule>,
 }
 
 impl BlockLimits {
-    /// Bytes of what blocks may come to, with so many numbers that are summed of each sample.
+    /// Bytes of the sums of all blocks, with `numbers` sums for each sample.
     pub fn bytes(&self, numbers: usize) -> usize {
         self.blocks_max as usize * numbers * size_of::<BlockSums>()
     }
 
-    /// Estimated cost if all samples are simulated that there may be, though fewer may do.
+    /// Estimated cost of simulating the greatest number of blocks, though fewer may be enough.
     pub fn cost_ns(&self, block_steps: i64, has_greeks: bool) -> u64 {
         cost::blocks(self.blocks_max, block_steps as u64, has_greeks)
     }
 }
 
-/// What is simulated.
+/// The paths that are simulated.
 #[derive(Debug)]
 pub(super) enum Paths {
     Price(Box<Simulation>),
@@ -53,7 +53,7 @@ pub(super) enum Paths {
 }
 
 impl Paths {
-    /// True if it is known before that nothing is paid.
+    /// True if it is known beforehand that nothing is paid.
     pub fn pays_never(&self) -> bool {
         match self {
             Self::Price(simulation) => simulation.pays_never(),
@@ -62,7 +62,7 @@ impl Paths {
         }
     }
 
-    /// The most that a sample pays, discounted, where a put is simulated in place of a call.
+    /// The greatest discounted payoff of a sample if a put is simulated in place of a call; otherwise `None`.
     pub fn most_of_put(&self) -> Option<f64> {
         match self {
             Self::Price(simulation) => simulation.most_of_put(),
@@ -93,7 +93,7 @@ impl Paths {
         }
     }
 
-    /// Numbers that are summed of a sample.
+    /// Number of sums of a sample.
     pub fn numbers(&self) -> usize {
         match self {
             Self::BasketGreeks(greeks) => {
@@ -118,7 +118,7 @@ impl Paths {
         i64::from(steps) * if antithetic { 2 } else { 1 }
     }
 
-    /// What is found, and of how many samples' worth.
+    /// The estimate, and the equivalent number of samples.
     fn estimate(&self, Sums { plain, greeks: with_greeks }: &Sums) -> (SimulationResult, f64) {
         match self {
             Self::Price(simulation) => of_price(&simulation.estimate(plain)),
@@ -131,7 +131,7 @@ impl Paths {
     }
 }
 
-/// Simulates some blocks.
+/// A round that simulates some blocks.
 #[derive(Debug)]
 pub(super) struct BlockRound {
     paths: Arc<Paths>,
@@ -232,7 +232,7 @@ impl Round for BlockRound {
         result.standard_error_met = stop.map(|stop| is_known && result.standard_error <= stop.standard_error);
         let error = if is_known { result.standard_error } else { f64::INFINITY };
         match stop.map(|stop| stop.progress(done, |_| error)) {
-            // Of fewer blocks the error was too great in the round before.
+            // With fewer blocks the error was too great in the round before.
             Some(StopDecision::Until(blocks)) if blocks > done => Next::Round(Box::new(Self {
                 paths: self.paths.clone(),
                 limits: self.limits,
@@ -282,7 +282,7 @@ fn of_greeks(estimate: &GreekEstimate) -> (SimulationResult, f64) {
     (result, effective)
 }
 
-/// Asset after asset, each Greek with the asset's place in the request.
+/// Greeks asset by asset, each named with the asset's place in the request.
 fn of_basket(estimate: &BasketGreekEstimate) -> (SimulationResult, f64) {
     let of_asset = |(asset, greeks): (usize, &AssetGreeks)| {
         let AssetGreeks { delta, gamma, vega } = *greeks;

@@ -1,4 +1,4 @@
-//! Contracts of several kinds in one request, each by its formula. A unit is a contract.
+//! Contracts of several kinds in one request, each priced by its formula. A unit is a contract.
 
 use std::ops::Range;
 
@@ -20,11 +20,11 @@ use super::portfolio::{instrument_of, judged};
 use super::rounds::{DeviceRisk, Next, Partial, Plan, ProblemKind, Round, places};
 use super::{check_count, check_length, cost};
 
-/// Bytes that a contract takes, with the values that are found of it.
+/// Bytes of a contract and its values.
 const CONTRACT_BYTES: usize = 256;
-/// Bytes of an id at most.
+/// Greatest size of an id, in bytes.
 const ID_BYTES_MAX: usize = 64;
-/// Contracts in closed form at the cost of an American option.
+/// Number of contracts in closed form that cost as much as an American option.
 const AMERICAN_COST: usize = 1_000;
 
 impl ProblemKind for Contracts {
@@ -81,10 +81,10 @@ struct Priced {
 #[derive(Debug)]
 struct ContractRound {
     contracts: Vec<Priced>,
-    /// By contract of the request.
+    /// Ids, by contract of the request.
     ids: Vec<String>,
     bad: BadRows,
-    /// True if those of American options are wanted.
+    /// True if Greeks of American options are wanted.
     has_greeks: bool,
     unit_cost: i64,
 }
@@ -142,7 +142,7 @@ impl Round for ContractRound {
 }
 
 impl Priced {
-    /// The American option, if it is one that has not expired.
+    /// The American option that has not expired; `None` for any other contract.
     fn american(&self) -> Option<AmericanOption> {
         match self.instrument {
             portfolio::Instrument::American { kind, strike, expiry_years } if expiry_years > 0.0 => {
@@ -152,7 +152,7 @@ impl Priced {
         }
     }
 
-    /// The value of an American option; numbers that were not asked for are none.
+    /// The value of an American option; numbers that were not asked for are NaN.
     fn told(&self, found: Result<AmericanValue, AmericanError>) -> OptionValue {
         let AmericanValue { price, greeks } = match found {
             Ok(found) => found,
@@ -172,7 +172,7 @@ impl Priced {
             ..value(0.0)
         });
         debug_assert!(years > 0.0, "one that has not expired");
-        // Exercise may be at any time: neither Greek follows from the others.
+        // Exercise may be at any time, so neither Greek follows from the others.
         match is_future {
             true => OptionValue { rho: greeks.rho + greeks.rho_foreign, ..told },
             false => OptionValue { rho_foreign: greeks.rho_foreign, ..told },
@@ -226,7 +226,7 @@ impl Priced {
         }
     }
 
-    /// What expires now, and is paid if it is in the money.
+    /// The value of a contract that expires now, which is paid if it is in the money.
     fn paid(&self, beyond: f64, paid: f64, delta: f64) -> OptionValue {
         if beyond > 0.0 { OptionValue { price: paid, delta, ..value(0.0) } } else { value(0.0) }
     }
@@ -281,7 +281,7 @@ mod tests {
         let [european, bad, american, today, digital, forward, spot, nothing] = &found[..] else {
             panic!("eight")
         };
-        // The prices of the others are those of QuantLib 1.44 and of numbers of 40 digits.
+        // The other prices are those of QuantLib 1.44 and of 40-digit numbers.
         assert!(is_close(european.price, 5.100_073_264_748_621), "{european:?}");
         assert!((american.price - 5.185_32).abs() < 1e-5 && american.price > european.price, "{american:?}");
         assert!(american.rho_foreign.is_finite() && american.vanna.is_nan(), "{american:?}");
@@ -299,7 +299,7 @@ mod tests {
         assert!(is_close(european.vega_per_point * 100.0, european.vega));
     }
 
-    /// A call on a future at 60 (Black 1976, in 50 digits): its rate discounts and does nothing else.
+    /// A call on a future at 60 (Black 1976, in 50 digits): the rate only discounts it.
     #[test]
     fn options_on_futures_are_black_76() {
         let call = json!({"type": "option", "asset": 1, "kind": "call", "strike": 63.0, "expiry_years": 0.3});
@@ -308,7 +308,7 @@ mod tests {
         assert!(is_close(call.price, 3.307_087_879_435_792), "{call:?}");
         assert!(is_close(call.rho, -0.3 * call.price), "{call:?}");
         assert_eq!(call.rho_foreign, 0.0);
-        // Without early exercise the rate would do the same to the American one; with it, less.
+        // Without early exercise the rate would have the same effect on the American option; with it, less.
         assert!(american.rho > -0.3 * american.price && american.rho < 0.0, "{american:?}");
     }
 

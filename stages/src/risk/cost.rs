@@ -1,32 +1,33 @@
-//! What a request is estimated to cost before it is admitted: time of one core, by what its units are and how many there may come to be.
+//! Estimated cost of a request before it is admitted: time of one core, by the kind of its units and their greatest
+//! number.
 //!
-//! The rates are no measurements of this machine, so that the same request is admitted or refused everywhere. Those of options, paths,
-//! positions and rules are some three times what one core with AVX-512 took (docs/benchmarks.md), which is about what one without AVX2
-//! takes. The others are guesses: nobody has measured them.
+//! The rates are not measured on this machine, so that the same request is admitted or refused everywhere. Those of
+//! options, paths, positions and rules are about three times the time of one core with AVX-512 (docs/benchmarks.md).
+//! One core without AVX2 takes about that time. The others are guesses: nobody has measured them.
 
 use warptape_kernels::pricing::BLOCK_SAMPLES;
 
 /// An option in closed form with its Greeks.
 const OPTION_NS: u64 = 250;
-/// A volatility that a price implies.
+/// A volatility implied by a price.
 const IMPLIED_NS: u64 = 2_500;
 /// A step of a path.
 const STEP_NS: u64 = 10;
 /// Paths with Greeks, relative to those without.
 const GREEKS_FACTOR: u64 = 4;
-/// A date of a pilot path, by which it is found when to exercise.
+/// A date of a pilot path, in the search for the exercise rule.
 const PILOT_NS: u64 = 40;
-/// An American option by its boundary of exercise, with Greeks.
+/// An American option by its exercise boundary, with Greeks.
 const BOUNDARY_NS: u64 = 20_000_000;
-/// An American option by a boundary that is found already, in a scenario.
+/// An American option in a scenario by a known boundary.
 const PREMIUM_NS: u64 = 60_000;
 /// A position in a scenario.
 const POSITION_NS: u64 = 40;
-/// A profit that is put in order.
+/// A profit in the sort of profits.
 const ORDERED_NS: u64 = 300;
-/// A position of a book whose risk is parametric.
+/// A position of a book with parametric risk.
 const PARAMETRIC_NS: u64 = 20;
-/// A product of the solver of an optimisation: it takes some dozens of factorisations.
+/// A product in the solver of an optimisation, which takes some dozens of factorisations.
 const SOLVER_NS: u64 = 100;
 /// A product of a covariance.
 const PRODUCT_NS: u64 = 2;
@@ -41,7 +42,7 @@ pub(super) fn options(count: usize) -> u64 {
     count as u64 * OPTION_NS
 }
 
-/// Cost of volatilities that prices imply.
+/// Cost of volatilities implied by prices.
 pub(super) fn implied(count: usize) -> u64 {
     count as u64 * IMPLIED_NS
 }
@@ -52,12 +53,12 @@ pub(super) fn blocks(blocks: u64, steps: u64, has_greeks: bool) -> u64 {
     product(&[blocks, BLOCK_SAMPLES, steps, STEP_NS, factor])
 }
 
-/// Cost of finding the rule of exercise from blocks of pilot paths.
+/// Cost of finding the exercise rule from blocks of pilot paths.
 pub(super) fn exercise(dates: u64, blocks: u64) -> u64 {
     product(&[dates, blocks, BLOCK_SAMPLES, PILOT_NS])
 }
 
-/// Cost of an American option by its boundary of exercise.
+/// Cost of an American option by its exercise boundary.
 pub(super) fn boundary() -> u64 {
     BOUNDARY_NS
 }
@@ -67,7 +68,7 @@ pub(super) fn revaluation(positions: usize, scenarios: u64) -> u64 {
     product(&[positions as u64, scenarios, POSITION_NS])
 }
 
-/// Cost of revaluing American options in scenarios: by boundaries that are found anew if more than spots moves.
+/// Cost of revaluing American options in scenarios. Boundaries are found anew if a scenario moves more than spots.
 pub(super) fn early_exercise(options: usize, scenarios: u64, are_anew: bool) -> u64 {
     let each_ns = if are_anew { BOUNDARY_NS } else { PREMIUM_NS };
     product(&[options as u64, scenarios, each_ns]).saturating_add(product(&[options as u64, BOUNDARY_NS]))
@@ -78,7 +79,7 @@ pub(super) fn contracts(closed: usize, americans: usize) -> u64 {
     options(closed).saturating_add(product(&[americans as u64, BOUNDARY_NS]))
 }
 
-/// Cost of putting the profits of books in order.
+/// Cost of sorting the profits of books.
 pub(super) fn ordering(books: usize, scenarios: u64) -> u64 {
     product(&[books as u64, scenarios, ORDERED_NS])
 }
@@ -88,7 +89,7 @@ pub(super) fn parametric(books: usize, positions: usize, assets: usize) -> u64 {
     product(&[books as u64, positions as u64 + assets.pow(2) as u64, PARAMETRIC_NS])
 }
 
-/// Cost of the weights of so many assets, and of a covariance of so many returns.
+/// Cost of the weights of `assets` assets, and of a covariance of `returns` returns.
 pub(super) fn optimisation(assets: usize, returns: usize) -> u64 {
     product(&[assets.pow(3) as u64, SOLVER_NS]).saturating_add(product(&[
         assets as u64,
@@ -110,7 +111,7 @@ fn product(factors: &[u64]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Other requests wait for a unit that cannot be cut: the largest of each kind is seconds at most, of one lane.
+    /// Other requests wait for a unit that cannot be cut. The largest of each kind takes at most seconds of one lane.
     #[test]
     fn the_longest_unit_is_bounded() {
         let longest = [

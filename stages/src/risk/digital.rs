@@ -105,8 +105,8 @@ mod tests {
         check_cuts(&Emulator::of(&[PRICE_DIGITALS]), &problem(&options));
     }
 
-    /// By numbers of 50 digits for a spot of 100, a volatility of 0.2, a rate of 0.03 and a yield of 0.01; and a bad row between
-    /// them.
+    /// Prices against numbers of 50 digits for a spot of 100, a volatility of 0.2, a rate of 0.03 and a yield of 0.01.
+    /// A bad row stands between them.
     #[test]
     fn options_are_priced_as_they_are_asked() {
         let options =

@@ -1,4 +1,4 @@
-//! American options by their boundary of exercise: one unit, without any random number.
+//! American options by their exercise boundary: one unit, without random numbers.
 
 use std::ops::Range;
 
@@ -16,10 +16,10 @@ use super::rounds::{DeviceRisk, Next, Partial, Plan, Round};
 use super::simulation::{single, to_risk_error};
 use super::{bad, cost};
 
-/// What it may come to take: tables and boundaries.
+/// Most bytes that it may take: tables and boundaries.
 const BYTES: usize = 64 << 10;
 
-/// Whether a problem is an American option for which no simulation is named.
+/// True if a problem is an American option without parameters of a simulation.
 pub(super) fn is_asked(problem: &SimulationProblem) -> bool {
     let is_american = matches!(problem.contract, Contract::American(_));
     let is_simulated = problem.paths_max != 0 || problem.steps != 0 || problem.standard_error.is_some();
@@ -70,7 +70,7 @@ impl Round for BoundaryRound {
         Ok(self.partial(self.option.value_on_device(device, &mut memory.work, self.has_greeks)?))
     }
 
-    /// What the unit gave, however often it was done.
+    /// Returns the result of the unit, however often it was run.
     fn finish(&self, partials: &[&Partial]) -> Next {
         Partial::outcome(partials)
     }
@@ -84,7 +84,7 @@ impl BoundaryRound {
         }))
     }
 
-    /// As that of a simulation without samples or errors.
+    /// The result as that of a simulation without samples or errors.
     fn result(&self, AmericanValue { price, greeks }: AmericanValue) -> SimulationResult {
         let greeks = greeks.filter(|_| self.has_greeks).map(|greeks| {
             let named = [
@@ -92,7 +92,7 @@ impl BoundaryRound {
                 ("gamma", greeks.gamma),
                 ("vega", greeks.vega),
                 ("theta", greeks.theta),
-                // The rate of a future is its yield: both move together.
+                // The rate of a future is its yield, so both move together.
                 ("rho", if self.is_future { greeks.rho + greeks.rho_foreign } else { greeks.rho }),
                 ("theta_per_day", greeks.theta / YEAR_DAYS),
                 ("vega_per_point", greeks.vega / POINTS),

@@ -1,5 +1,5 @@
-//! Profits of portfolios that were asked about before. A request that differs from an earlier one in some positions or prices has
-//! only these revalued; the bits are those of a full run.
+//! Profits of portfolios that are kept for later requests. A request that differs from an earlier one in some positions
+//! or prices has only these revalued; the bits are those of a full run.
 //!
 //! ```text
 //! first request with these scenarios and books    computed, nothing is kept: most are asked once
@@ -7,7 +7,7 @@
 //! next ones                                       what differs is revalued, and what stands above it in the sums
 //! ```
 //!
-//! It is shared by the lanes of a process, which may do any unit of any request.
+//! Kept profits are shared by the lanes of a process, any of which may run any unit of any request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -17,19 +17,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use warptape_kernels::Isa;
 use warptape_kernels::portfolio::{LiveProfits, Portfolio, Profits, Scenarios};
 
-/// Bytes that are kept at most, about.
+/// Approximate bytes that are kept at most.
 const BYTES_MAX: usize = 256 << 20;
-/// Bytes of scenarios that are remembered before anything is kept, at most.
+/// Most bytes of scenarios that are remembered before their profits are kept.
 const REMEMBERED_BYTES_MAX: usize = BYTES_MAX / 16;
-/// Scenarios and books that are remembered at most.
+/// Most scenarios and books that are remembered.
 const SETS_MAX: usize = 64;
-/// How many positions are added up at the cost of revaluing one.
+/// Number of positions whose addition costs as much as revaluing one.
 const SUM_COST: usize = 32;
 
-/// What is kept of all requests.
+/// Kept profits of all requests.
 #[derive(Debug, Default)]
 pub struct KeptProfits {
-    /// The last used first.
+    /// Sets, the last used first.
     sets: Mutex<VecDeque<Arc<Set>>>,
     revalued: Arc<AtomicU64>,
 }
@@ -40,37 +40,38 @@ struct Set {
     scenarios: Scenarios,
     /// Bytes of the scenarios, and of the profits once they are kept.
     bytes: [usize; 2],
-    /// Whether profits are to be kept, or are.
+    /// True if profits are to be kept, or are kept.
     is_kept: AtomicBool,
-    /// What was asked about last.
+    /// The portfolio of the last request.
     last: Mutex<Arc<Portfolio>>,
-    /// By the first scenario of a unit; `None` once there was no more room for them.
+    /// Profits by the first scenario of a unit; `None` once there was no more room for them.
     units: Mutex<Option<BTreeMap<u64, LiveProfits>>>,
 }
 
-/// A request's way to what is kept.
+/// Access of a request to the kept profits.
 #[derive(Debug)]
 pub(super) struct Follower {
     set: Arc<Set>,
     revalued: Arc<AtomicU64>,
-    /// Positions that a unit has to revalue, about, with what adding up costs.
+    /// Approximate number of positions that a unit has to revalue, plus the cost of adding up.
     pub(super) cost: usize,
 }
 
 impl KeptProfits {
-    /// Positions that were revalued in units of scenarios so far, where anything was kept.
+    /// Positions that were revalued in units of scenarios so far, in requests with kept profits.
     pub fn revalued(&self) -> u64 {
         self.revalued.load(Ordering::Relaxed)
     }
 
-    /// The way for a portfolio in some scenarios, of which there are so many units, if profits are kept, or worth to be.
+    /// The access for a portfolio in scenarios of `units` units; `None` if profits are neither kept nor worth keeping.
     pub(super) fn follower(
         &self,
         portfolio: &Arc<Portfolio>,
         scenarios: &Scenarios,
         units: usize,
     ) -> Option<Follower> {
-        // Another thread compares scenarios, and the system may have put it off: what is asked now stands behind nobody, and follows nothing.
+        // Another thread compares scenarios, and the system may have put it off. This request must not wait for it, so
+        // it uses no kept profits.
         let mut sets = match self.sets.try_lock() {
             Ok(sets) => sets,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -101,8 +102,8 @@ impl Set {
         if self.is_kept.load(Ordering::Relaxed) { scenarios + profits } else { scenarios }
     }
 
-    /// Estimated cost of a unit, in positions that are revalued: all positions where not every unit is kept yet, because nobody knows how
-    /// old the missing ones will be.
+    /// Estimated cost of a unit, in revalued positions. It is all positions if some units are not kept yet, because the
+    /// age of the missing ones is unknown.
     fn cost(&self, portfolio: &Arc<Portfolio>, units: usize) -> usize {
         let positions = portfolio.positions().len();
         let kept = locked(&self.units);
@@ -119,10 +120,10 @@ impl Set {
 }
 
 impl Follower {
-    /// Adds the profits of each book in some scenarios, in order: those of a unit.
+    /// Adds the profits of each book in some scenarios, in order; these are the scenarios of a unit.
     pub(super) fn run(&self, isa: Isa, portfolio: &Arc<Portfolio>, range: Range<u64>, profits: &mut Profits) {
         let first = range.start;
-        // Others may want the unit meanwhile: they compute it.
+        // Another thread may want the unit meanwhile: it computes the unit itself.
         let mut before = locked(&self.set.units).as_mut().and_then(|units| units.remove(&first));
         let followed = before.as_mut().and_then(|live| live.follow(isa, portfolio));
         let (live, revalued) = match (before, followed) {
@@ -140,12 +141,12 @@ impl Follower {
     }
 }
 
-/// Whether one can follow the other.
+/// True if the profits of one portfolio can be made to follow the other.
 fn are_alike(one: &Portfolio, other: &Portfolio) -> bool {
     one.parents() == other.parents() && one.positions().len() == other.positions().len()
 }
 
-/// How many positions differ, or the markets of their assets.
+/// Number of positions that differ themselves or in the markets of their assets.
 fn changed(before: &Portfolio, after: &Portfolio) -> usize {
     let has_moved = before.moved_assets(after);
     let positions = before.positions().iter().zip(after.positions());
@@ -155,7 +156,7 @@ fn changed(before: &Portfolio, after: &Portfolio) -> usize {
 /// Notes a request, so that the next one like it is recognised.
 fn remember(sets: &mut VecDeque<Arc<Set>>, portfolio: &Arc<Portfolio>, scenarios: &Scenarios) {
     let cells = |columns: usize| (scenarios.len() as usize).saturating_mul(columns * size_of::<f64>());
-    // Sums are as many as their terms at most; drawn scenarios are kept with their moves.
+    // Sums are at most as many as their terms; drawn scenarios are kept with their moves.
     let assets = portfolio.assets().len();
     let columns = 2 * (portfolio.positions().len() + portfolio.parents().len()) + assets;
     let bytes = [scenarios.bytes(), cells(columns)];
@@ -172,19 +173,19 @@ fn remember(sets: &mut VecDeque<Arc<Set>>, portfolio: &Arc<Portfolio>, scenarios
     make_room(sets);
 }
 
-/// Forgets what was not used for longest: first where nothing is kept.
+/// Forgets the sets that were least recently used, first those without kept profits.
 fn make_room(sets: &mut VecDeque<Arc<Set>>) {
     while sets.len() > SETS_MAX || sets.iter().map(|set| set.bytes()).sum::<usize>() > BYTES_MAX {
         let is_spare = |set: &Arc<Set>| !set.is_kept.load(Ordering::Relaxed);
         // The first one was used just now.
         let spare = sets.iter().skip(1).rposition(is_spare).map_or(sets.len() - 1, |at| at + 1);
         let set = sets.remove(spare).expect("it was found there");
-        // Requests that are being worked on keep nothing more.
+        // Requests in work keep nothing more in it.
         *locked(&set.units) = None;
     }
 }
 
-/// What a thread that panicked left is whole: nothing is changed in steps.
+/// Locks a mutex, also one that a thread left by a panic: the value is whole, because nothing is changed in steps.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

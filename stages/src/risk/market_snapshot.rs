@@ -1,5 +1,5 @@
-//! What a request wants of the market, taken at one moment: quickly, where ticks wait for it, so that the request can be made a task
-//! elsewhere while the market goes on.
+//! Market data of a request, taken at one moment. Taking it is quick, because ticks wait for it; the request becomes a
+//! task elsewhere while the market goes on.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::assets::{ASSETS_MAX, wants_market};
 use super::{MarketOf, RiskTask, kind_of};
 use crate::SymbolMarket;
 
-/// What was known of the symbols that a request asks the market about.
+/// The markets of the symbols that a request asks about.
 #[derive(Debug, Default)]
 pub struct MarketSnapshot {
-    /// The market of each symbol, in the order of the request.
+    /// The market of each symbol in the order of the request; `None` for an unknown symbol.
     known: Vec<Option<SymbolMarket>>,
-    /// The markets in which they were looked up; none where it asks about no symbol.
+    /// The markets in which they were looked up; empty if it asks about no symbol.
     as_of: Vec<AsOf>,
 }
 
 impl MarketSnapshot {
-    /// Takes what a request wants of these markets, by rising partition. Prices are shared, not copied.
+    /// Takes the data of a request from these markets, which come by rising partition. Prices are shared, not copied.
     pub fn of(
         request: &RiskRequest,
         market_of: MarketOf<'_>,
@@ -31,7 +31,7 @@ impl MarketSnapshot {
         Self { known, as_of }
     }
 
-    /// True if a symbol was not known.
+    /// True if a symbol was unknown.
     pub fn lacks_a_symbol(&self) -> bool {
         self.known.iter().any(Option::is_none)
     }
@@ -43,7 +43,7 @@ impl MarketSnapshot {
 }
 
 impl RiskTask {
-    /// What [`RiskTask::new`] makes of a request with the market that was taken for it.
+    /// Makes a task of a request as [`RiskTask::new`] does, with the market that was taken for it.
     pub fn of_taken(request: &RiskRequest, taken: MarketSnapshot) -> Result<Self, RiskError> {
         let known: BTreeMap<&str, Option<SymbolMarket>> =
             symbols_of(&request.problem).zip(taken.known).collect();
@@ -56,11 +56,11 @@ pub fn takes_matrix(problem: &RiskProblem) -> bool {
     matches!(kind_of(problem).matrix(), Some(Matrix::Market(_)))
 }
 
-/// The symbols that a problem asks the market about, in its order.
+/// The symbols whose market a problem needs, in its order.
 pub fn symbols_of(problem: &RiskProblem) -> impl Iterator<Item = &str> {
     let kind = kind_of(problem);
     let has_matrix = takes_matrix(problem);
-    // A request with more is refused for that.
+    // A request with more assets is refused for that.
     let assets = if kind.assets().len() > ASSETS_MAX { &[] } else { kind.assets() };
     assets.iter().filter(move |asset| wants_market(asset, has_matrix)).map(|asset| asset.symbol.as_str())
 }

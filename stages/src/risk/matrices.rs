@@ -1,4 +1,4 @@
-//! Matrices that are given, or taken from the market's samples.
+//! Matrices that are given in the request, or computed from the market's samples.
 
 use warptape_events::risk::{RiskError, RiskErrorCode};
 use warptape_kernels::Isa;
@@ -9,15 +9,15 @@ use super::assets::{RETURNS_MIN, Resolved};
 use super::{bad, check_count};
 use crate::SymbolMarket;
 
-/// Assets of a matrix from the market at most: it is made before lanes have anything to do with it.
+/// Most assets of a matrix from the market, because it is made before lanes have work on it.
 const MARKET_ASSETS_MAX: usize = 256;
-/// How far a matrix that is given may be from a symmetric one, and correlations from theirs with themselves, which is 1: as a share
-/// of what a number may be. Others compute matrices with roundings.
+/// Greatest relative distance of a given matrix from symmetry, and of correlations on the diagonal from 1. Matrices
+/// computed elsewhere have roundings.
 const TOLERANCE: f64 = 1e-9;
-/// Horizons that the history of a market has at least: of fewer, returns that overlap say little.
+/// Least number of horizons in the history of a market: with fewer, overlapping returns say little.
 const HORIZONS_MIN: usize = 10;
 
-/// Samples that assets have in common.
+/// Samples that all assets have in common.
 pub(super) struct CommonSamples {
     /// Number of the first sample.
     first: i64,
@@ -40,7 +40,7 @@ impl CommonSamples {
 /// Log returns of assets over the samples that they have in common.
 #[derive(Debug)]
 pub(super) struct MarketReturns {
-    /// One time after the other.
+    /// Returns of all assets, time by time.
     pub(super) returns: Vec<f64>,
     pub(super) periods_per_year: f64,
     pub(super) decay: f64,
@@ -48,7 +48,7 @@ pub(super) struct MarketReturns {
 }
 
 impl MarketReturns {
-    /// The returns of all assets, 0 of those without a market; `field` is the matrix of the request that needs them.
+    /// The returns of all assets, 0 for those without a market. `field` is the matrix of the request that needs them.
     pub(super) fn of(assets: &Resolved, field: &str) -> Result<Self, RiskError> {
         check_count("problem.assets", assets.samples.len(), 1..=MARKET_ASSETS_MAX)?;
         let prices: Vec<Option<(Vec<f64>, i64)>> = assets
@@ -85,8 +85,9 @@ impl MarketReturns {
         })
     }
 
-    /// Returns over a horizon in years, rounded to whole samples, of each sample at which one ends, and the horizon as it is then: log
-    /// returns add up. They overlap, so that all of the history counts, and there are ten horizons of it at least.
+    /// Log returns over a horizon in years, which is rounded to whole samples, for each sample that ends one; and the
+    /// rounded horizon. Returns are sums of sampled ones and overlap, so that all of the history counts. The history
+    /// must have at least ten horizons.
     pub(super) fn over(self, horizon_years: f64, field: &str) -> Result<(Vec<f64>, f64), RiskError> {
         let samples = (horizon_years * self.periods_per_year).round().max(1.0);
         let wanted = HORIZONS_MIN as f64 * samples;
@@ -114,8 +115,8 @@ impl MarketReturns {
     }
 }
 
-/// A matrix that is given, without the roundings of whoever computed it: where both halves are as good as equal, they are their mean.
-/// Another one is left as it is, and refused by who takes it.
+/// A given matrix without the roundings of its computation: nearly equal halves become their mean. Another matrix is
+/// returned unchanged, and refused by its user.
 pub(super) fn symmetric(assets: usize, numbers: &[f64]) -> Vec<f64> {
     let mut matrix = numbers.to_vec();
     if matrix.len() != assets * assets {
@@ -134,7 +135,7 @@ pub(super) fn symmetric(assets: usize, numbers: &[f64]) -> Vec<f64> {
     matrix
 }
 
-/// The same for correlations, where numbers that are within rounding of 1 or −1 become that.
+/// Likewise for correlations; numbers within rounding of 1 or −1 become exact.
 pub(super) fn correlations(assets: usize, numbers: &[f64]) -> Vec<f64> {
     let mut matrix = symmetric(assets, numbers);
     for (place, correlation) in matrix.iter_mut().enumerate() {
@@ -152,7 +153,7 @@ fn missing(field: &str, message: String) -> RiskError {
     RiskError { code: RiskErrorCode::MissingMarketData, field: field.to_owned(), message }
 }
 
-/// The error of a matrix that cannot be used.
+/// The error of an unusable matrix.
 pub(super) fn of_matrix(error: &CovarianceError, field: &str) -> RiskError {
     bad(field, error.to_string())
 }

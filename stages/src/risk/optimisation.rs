@@ -1,8 +1,10 @@
-//! Mean-variance optimisation (Markowitz, *Portfolio selection*, 1952): weights of assets that are best for a mean and a covariance.
+//! Mean-variance optimisation (Markowitz, *Portfolio selection*, 1952): the best weights of assets for a mean and a
+//! covariance.
 //!
-//! Either `½·γ·wᵀΣw − μᵀw` is least, with the risk aversion γ, or `½·wᵀΣw` with `μᵀw` as given; in both cases `Σ w` is the budget, and
-//! each weight is within its bounds. Solved by Clarabel's interior-point method on one thread, so that the same problem gives the
-//! same bits. Everything is in the unit of the means and the covariance, per whatever time both are.
+//! The minimum of `½·γ·wᵀΣw − μᵀw`, with the risk aversion γ, or of `½·wᵀΣw` with a given `μᵀw`. In both cases `Σ w` is
+//! the budget, and each weight is within its bounds. Clarabel's interior-point method solves it on one thread, so that
+//! the same problem gives the same bits. All numbers are in the unit of the means and the covariance, which must be per
+//! the same time.
 
 use std::ops::RangeInclusive;
 
@@ -11,25 +13,25 @@ use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeCone
 use thiserror::Error;
 use warptape_kernels::portfolio::{Covariance, CovarianceError};
 
-/// Assets at most: the solver takes time as their cube.
+/// Greatest number of assets: the time of the solver grows as its cube.
 pub const ASSETS_MAX: usize = 1_000;
-/// Risk aversion.
+/// Allowed risk aversion.
 pub const RISK_AVERSION_RANGE: RangeInclusive<f64> = 1e-6..=1e9;
-/// Means, bounds and the budget.
+/// Allowed means, bounds and budget.
 pub const NUMBER_RANGE: RangeInclusive<f64> = -1e9..=1e9;
 
 /// Gaps and residuals at which the solver stops, relative to the greatest number of the objective.
 const TOLERANCE: f64 = 1e-12;
-/// Gaps and residuals that are accepted where rounding allows no smaller ones.
+/// Gaps and residuals that are accepted if rounding allows no smaller ones.
 const TOLERANCE_REDUCED: f64 = 1e-9;
 const ITERATIONS_MAX: u32 = 200;
 
-/// What the weights are to be best at.
+/// The objective of the weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Objective {
-    /// The mean less half of the variance by this risk aversion γ.
+    /// Greatest mean minus half of the variance times this risk aversion γ.
     RiskAversion(f64),
-    /// The least variance with exactly this mean.
+    /// Least variance with exactly this mean.
     TargetReturn(f64),
 }
 
@@ -46,7 +48,7 @@ pub struct MeanVariance<'a> {
     pub upper: &'a [f64],
     /// Sum of the weights: 1 invests all of the capital, 0 makes long positions pay for short ones.
     pub budget: f64,
-    /// What the weights are to be best at.
+    /// The objective of the weights.
     pub objective: Objective,
 }
 
@@ -61,54 +63,54 @@ pub struct Optimum {
     pub variance: f64,
 }
 
-/// Why there is none.
+/// Reasons for which there is no solution.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum OptimisationError {
-    /// A number is missing, or there is one too many.
+    /// A list has too few or too many numbers.
     #[error("{field} has {count} numbers: give {expected}, one for each asset of the covariance")]
     Shape {
-        /// Which list.
+        /// Name of the list.
         field: &'static str,
-        /// Its length.
+        /// Numbers in the list.
         count: usize,
-        /// What it should be.
+        /// Numbers that it should have.
         expected: usize,
     },
     /// There are no assets, or too many.
     #[error("there are {assets} assets: give from 1 to {ASSETS_MAX}")]
     Assets {
-        /// How many there are.
+        /// Given number of assets.
         assets: usize,
     },
-    /// A number is out of range.
+    /// A number is outside its range.
     #[error("{field}{} is {value}: give a number from {least:e} to {greatest:e}", of_asset(*.asset))]
     Parameter {
-        /// Which one.
+        /// Name of the number.
         field: &'static str,
-        /// Of which asset; of none where there is one for all.
+        /// The asset of the number; `None` for a number of all assets.
         asset: Option<usize>,
-        /// What was given.
+        /// The given value.
         value: f64,
-        /// The least that is allowed.
+        /// The least allowed value.
         least: f64,
-        /// The greatest.
+        /// The greatest allowed value.
         greatest: f64,
     },
-    /// No weights have such a covariance.
+    /// The covariance cannot be used.
     #[error(transparent)]
     Covariance(#[from] CovarianceError),
-    /// No weights within the bounds are such.
+    /// No weights within the bounds satisfy the budget or the target.
     #[error(
         "{field} is {value}, but within bounds and budget it is from {least} to {greatest}: change one of them"
     )]
     Infeasible {
         /// `budget` or `target_return`.
         field: &'static str,
-        /// What is wanted.
+        /// The wanted value.
         value: f64,
-        /// The least that can be had.
+        /// The least possible value.
         least: f64,
-        /// The greatest.
+        /// The greatest possible value.
         greatest: f64,
     },
     /// The solver ends without a solution: numbers differ too much in size.
@@ -116,13 +118,13 @@ pub enum OptimisationError {
         "the solver found no solution ({status}): give means, covariance and bounds of more similar size"
     )]
     Unsolved {
-        /// What it says.
+        /// Status of the solver.
         status: String,
     },
 }
 
 impl MeanVariance<'_> {
-    /// The weights that are best.
+    /// The best weights.
     pub fn solve(&self) -> Result<Optimum, OptimisationError> {
         self.check()?;
         self.covariance.factor()?;
@@ -187,7 +189,8 @@ impl MeanVariance<'_> {
         }
     }
 
-    /// The greatest mean, times a sign, that bounds and budget allow: what the lower bounds leave of the budget goes to the best assets.
+    /// The greatest mean, times a sign, within bounds and budget: the budget beyond the lower bounds goes to the best
+    /// assets.
     fn greatest_mean(&self, sign: f64) -> f64 {
         let mean = |asset: usize| sign * self.means[asset];
         let mut order: Vec<usize> = (0..self.means.len()).collect();
@@ -200,7 +203,7 @@ impl MeanVariance<'_> {
         })
     }
 
-    /// Upper triangle of the quadratic cost, and the linear one, so that the greatest number is 1.
+    /// Upper triangle of the quadratic cost, and the linear cost, scaled so that the greatest number is 1.
     fn cost(&self) -> (CscMatrix<f64>, Vec<f64>) {
         let n = self.means.len();
         let (aversion, weight) = match self.objective {
@@ -220,12 +223,13 @@ impl MeanVariance<'_> {
         (CscMatrix::new(n, n, columns, rows, numbers), linear)
     }
 
-    /// Matrix and limits of `A·w + s = b`: first those with `s = 0` – budget, target, weights without choice –, then those with `s ≥ 0`.
+    /// Matrix and limits of `A·w + s = b`: first rows with `s = 0` (budget, target, weights without choice), then rows
+    /// with `s ≥ 0`.
     fn constraints(&self) -> (CscMatrix<f64>, Vec<f64>, usize) {
         let mut rows: Vec<(f64, Vec<(usize, f64)>)> =
             vec![(self.budget, (0..self.means.len()).map(|asset| (asset, 1.0)).collect())];
         if let Objective::TargetReturn(target) = self.objective {
-            // A row without numbers, or of one number as the budget's, says nothing.
+            // A row of zeros adds no condition, nor does one of equal numbers, which is a multiple of the budget's.
             let first = self.means[0];
             if self.means.iter().any(|mean| *mean != first) {
                 let most = self.means.iter().fold(0.0_f64, |most, mean| most.max(mean.abs()));
@@ -289,7 +293,7 @@ fn check(
     }
 }
 
-/// Roundings of the sums are forgiven.
+/// Checks a range, with an allowance for roundings of the sums.
 fn within(field: &'static str, value: f64, least: f64, greatest: f64) -> Result<(), OptimisationError> {
     let rounding = 1e-12 * least.abs().max(greatest.abs()).max(value.abs());
     if value >= least - rounding && value <= greatest + rounding {

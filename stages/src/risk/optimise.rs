@@ -1,5 +1,5 @@
-//! Mean-variance optimisation: a unit for the covariance, on the lane's device, if it is of the market; and one for the weights,
-//! aside.
+//! Mean-variance optimisation. One unit computes a covariance of the market on the lane's device. Another finds the
+//! weights, beside the lane's device.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::optimisation::{ASSETS_MAX, MeanVariance, Objective, OptimisationError
 use super::rounds::{DeviceRisk, Next, Partial, Plan, ProblemKind, Round};
 use super::{bad, check_count, cost};
 
-/// Assets of a request at most: its weights are one unit, and the solver takes time as the cube of them.
+/// Most assets of a request: its weights are one unit, and the time of the solver grows as their cube.
 const UNIT_ASSETS_MAX: usize = 256;
 const _: () = assert!(UNIT_ASSETS_MAX <= ASSETS_MAX);
 
@@ -75,13 +75,13 @@ impl ProblemKind for OptimisationProblem {
     }
 }
 
-/// Where the covariance comes from.
+/// The source of the covariance.
 enum CovarianceSource {
     Given(Covariance),
     Returns(MarketReturns),
 }
 
-/// What weights are wanted.
+/// Inputs of the search for weights.
 #[derive(Debug)]
 struct Wanted {
     means: Vec<f64>,
@@ -91,7 +91,7 @@ struct Wanted {
     objective: Objective,
 }
 
-/// Finds the covariance of returns.
+/// Computes the covariance of returns.
 #[derive(Debug)]
 struct CovarianceRound {
     wanted: Arc<Wanted>,
@@ -182,7 +182,7 @@ impl Round for WeightRound {
     }
 }
 
-/// Names the field where it stands in the request.
+/// Renames the field of an error as in the request.
 fn of_problem(error: &OptimisationError) -> RiskError {
     let name = |field: &str| match field {
         "means" => "expected_returns".to_owned(),

@@ -1,4 +1,4 @@
-//! European options in closed form, and the volatilities that prices imply. A unit is an option.
+//! European options in closed form, and implied volatilities. A unit is an option.
 
 use std::ops::Range;
 
@@ -15,24 +15,24 @@ use super::bad_rows::BadRows;
 use super::rounds::{DeviceRisk, Next, Partial, Plan, ProblemKind, Round, places};
 use super::{bad, check_count, cost};
 
-/// Options of a request at most: their values have to fit into a record.
+/// Most options of a request: their values have to fit into a record.
 pub(super) const OPTIONS_MAX: usize = 10_000;
-/// Bytes that an option takes, with the values that are found of it.
+/// Bytes of an option and its values.
 const OPTION_BYTES: usize = 16 * size_of::<f64>();
 /// Days of a year, and points of volatility.
 pub(super) const YEAR_DAYS: f64 = 365.0;
 pub(super) const POINTS: f64 = 100.0;
 
-/// Options of a request that have numbers, and why others have none.
+/// The good options of a request, and the errors of the others.
 #[derive(Debug)]
 pub(super) struct ReadOptions<O> {
     pub(super) options: O,
-    /// What figures of the good ones follow from.
+    /// Terms of the good options, for their derived figures.
     terms: Vec<Terms>,
     bad: BadRows,
 }
 
-/// What figures of an option follow from, besides those that are computed of it.
+/// Inputs of an option's derived figures, besides its computed ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub(super) spot: f64,
@@ -41,8 +41,9 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// The value with what follows from its numbers: by the day, by the point, and by the yield. The price is `e^{−rT}` times a function of
-    /// the forward: with that fixed, as a future's price is, the rate discounts and does nothing else, and a yield moves the forward alone.
+    /// Adds figures that follow from others: per day, per point, and by the yield. The price is `e^{−rT}` times a
+    /// function of the forward. With the forward fixed, as the price of a future is, the rate only discounts. A yield
+    /// moves only the forward.
     pub(super) fn told(&self, mut value: OptionValue) -> OptionValue {
         let Self { spot, years, is_future } = *self;
         value.theta_per_day = value.theta / YEAR_DAYS;
@@ -110,7 +111,7 @@ impl Round for OptionRound {
     }
 }
 
-/// Price and Greeks by option.
+/// Price and Greeks, by option.
 fn values_of(partials: &[&Partial]) -> Vec<OptionValue> {
     let mut values = Vec::new();
     for partial in partials {
@@ -120,7 +121,7 @@ fn values_of(partials: &[&Partial]) -> Vec<OptionValue> {
     values
 }
 
-/// The value of one option, without what follows from its terms.
+/// The value of one option, without the figures that follow from its terms.
 pub(super) fn value_of(greeks: &Greeks, place: usize) -> OptionValue {
     OptionValue {
         price: greeks.price()[place],
@@ -135,7 +136,7 @@ pub(super) fn value_of(greeks: &Greeks, place: usize) -> OptionValue {
     }
 }
 
-/// The value whose numbers are all this one.
+/// A value whose numbers are all this one.
 pub(super) fn value(number: f64) -> OptionValue {
     OptionValue {
         price: number,
@@ -182,7 +183,7 @@ impl ProblemKind for ImpliedVolatilities {
 #[derive(Debug)]
 struct ImpliedRound {
     rows: ReadOptions<Options>,
-    /// Prices of the options that have numbers.
+    /// Prices of the good options.
     prices: Vec<f64>,
 }
 
@@ -231,14 +232,14 @@ impl Round for ImpliedRound {
     }
 }
 
-/// What stands for an option that has no value.
+/// The value of a bad option: its error, and NaN for the numbers.
 pub(super) fn without_value(error: String) -> OptionValue {
     OptionValue { error, ..value(f64::NAN) }
 }
 
 impl<O: Default> ReadOptions<O> {
-    /// Pushes the options of a problem, each with the name of its fields in the request. An option with a parameter that nothing can
-    /// be priced with is one bad row; if there is no other, that is the error.
+    /// Reads the options of a problem by `push`, which gets the names of their fields in the request. An option with a
+    /// parameter that cannot be priced is one bad row; if there is no other, its error is returned.
     pub(super) fn new<G>(
         given: &[G],
         mut push: impl FnMut(&mut O, &G, &dyn Fn(&str) -> String) -> Result<Terms, RiskError>,
@@ -251,12 +252,12 @@ impl<O: Default> ReadOptions<O> {
         Ok(Self { options, terms, bad })
     }
 
-    /// Bytes of so many options, and of why others have no numbers.
+    /// Bytes of so many options, and of the errors of bad ones.
     pub(super) fn bytes(&self, options: usize) -> usize {
         (options + self.bad.len()) * OPTION_BYTES + self.bad.bytes()
     }
 
-    /// The answer: price and Greeks of the good ones, and why the others have none.
+    /// The answer: price and Greeks of the good options, and the errors of the others.
     pub(super) fn outcome(&self, partials: &[&Partial]) -> RiskOutcome {
         let values = values_of(partials).into_iter().zip(&self.terms);
         let values = values.map(|(value, terms)| terms.told(value)).collect();
@@ -275,7 +276,7 @@ fn vanilla(given: &[VanillaOption], assets: &Resolved) -> Result<ReadOptions<Opt
     })
 }
 
-/// An asset by its index, and the terms of an option on it.
+/// An asset by its index, with the terms of an option on it.
 pub(super) fn asset_of(
     assets: &Resolved,
     index: i32,
@@ -290,7 +291,7 @@ pub(super) fn asset_of(
     Ok((market, Terms { spot: market.spot, years, is_future: assets.futures[place] }))
 }
 
-/// Blames the option, or its asset.
+/// Attributes an error to a field of the option, or of its asset.
 pub(super) fn of_option(error: ParameterError, field: &dyn Fn(&str) -> String, asset: i32) -> RiskError {
     let field = match error.field {
         "spot" | "rate" | "dividend_yield" | "volatility" => {

@@ -1,9 +1,10 @@
-//! Risk of portfolios by full revaluation. Three rounds: profits of all books by scenario (a unit is 64 scenarios); the order of
-//! these profits, by which the tails are found (one unit, on the processor alone); and what each position loses in the tails of the whole (a unit is
-//! some positions in 64 scenarios). Stress has the first round alone. Parametric risk is one unit, on the processor alone. Before all of
-//! them boundaries of American options are found, a unit each.
+//! Risk of portfolios by full revaluation, in three rounds. The first computes profits of all books by scenario; a unit
+//! is 64 scenarios. The second sorts these profits to find the tails; it is one unit, on the processor. The third
+//! computes the loss of each position in the tails of the whole; a unit is some positions in 64 scenarios. Stress has
+//! only the first round. Parametric risk is one unit, on the processor. Before all of them, boundaries of American
+//! options are found, a unit each.
 //!
-//! A position that cannot be valued is one bad row of the result, and in no sum.
+//! A position that cannot be valued is one bad row of the result, and part of no sum.
 
 mod measures;
 mod settling;
@@ -32,24 +33,24 @@ pub use simulated::Tails;
 use simulated::{ProfitRound, Simulated};
 use single_round::{ParametricRound, StressRound};
 
-/// Positions of a request at most: their risk has to fit into a record.
+/// Most positions of a request: their risk has to fit into a record.
 const POSITIONS_MAX: usize = 65_536;
-/// American options of a request at most: a unit revalues all of them, and other requests wait meanwhile.
+/// Most American options of a request: a unit revalues all of them, and other requests wait meanwhile.
 const AMERICANS_MAX: usize = 2_000;
-/// Bytes that a position takes: what journals have been told, whatever it has become since.
+/// Bytes of a position as journals record them, whatever its size has become since.
 const POSITION_BYTES: usize = 48;
-/// Positions in closed form at the cost of an American option.
+/// Number of positions in closed form that cost as much as an American option.
 const AMERICAN_COST: usize = 500;
-/// Books of a request at most.
+/// Most books of a request.
 const BOOKS_MAX: usize = 1_000;
-/// Books × scenarios at most: the profits are kept until the end.
+/// Greatest product of books and scenarios: the profits are kept until the end.
 const CELLS_MAX: u64 = 1 << 24;
-/// Stress scenarios of a request at most.
+/// Most stress scenarios of a request.
 const STRESSES_MAX: usize = 1_000;
-/// Stress scenarios × books, and × assets, at most: profits have to fit into a record, and shocks are made before lanes have
-/// anything to do with them.
+/// Greatest product of stress scenarios and books, or assets. Profits have to fit into a record, and shocks are made
+/// before lanes have work on them.
 const STRESS_CELLS_MAX: usize = 100_000;
-/// Bytes of a name at most.
+/// Greatest size of a name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 /// Scenarios of a unit.
 const UNIT_SCENARIOS: u64 = 64;
@@ -109,7 +110,7 @@ impl ProblemKind for PortfolioProblem {
     }
 }
 
-/// The book without American options that a stress gives two boundaries.
+/// The book without American options that a stress refuses, because it gives them two boundaries.
 fn without_refused(held: &Held, measure: &Measure) -> Result<Held, RiskError> {
     let Measure::Stress { scenarios, names } = measure else { return Ok(held.clone()) };
     let refused = held.portfolio.refused_in(scenarios).into_iter();
@@ -119,12 +120,12 @@ fn without_refused(held: &Held, measure: &Measure) -> Result<Held, RiskError> {
     held.without(refused.map(said).collect())
 }
 
-/// A scenario of a stress by its place in the request and its name.
+/// A stress scenario, named by its place in the request and its name.
 fn stress_named(names: &[String], scenario: u64) -> String {
     format!("problem.measure.scenarios[{scenario}] ({:?})", names[scenario as usize])
 }
 
-/// The first round of a portfolio whose boundaries are found.
+/// The first round of a portfolio whose boundaries are known.
 fn first_round(held: Held, measure: Measure) -> Box<dyn Round> {
     match measure {
         Measure::Parametric { covariance, confidence, horizon_years } => {
@@ -145,7 +146,7 @@ fn positions_cost(portfolio: &Portfolio) -> usize {
     portfolio.positions().len() + AMERICAN_COST * portfolio.americans().len()
 }
 
-/// How many books, positions and stress scenarios there are, and how long their names.
+/// Checks the numbers of books and positions, and the sizes of names.
 fn check_names(problem: &PortfolioProblem, assets: &Resolved) -> Result<(), RiskError> {
     check_count("problem.books", problem.books.len(), 1..=BOOKS_MAX)?;
     check_count("problem.positions", problem.positions.len(), 1..=POSITIONS_MAX)?;
@@ -204,29 +205,29 @@ fn cost_of(portfolio: &Portfolio, measure: &Measure) -> u64 {
     }
 }
 
-/// What is held, with the names of its books and positions.
+/// The held positions, with the names of books and positions.
 #[derive(Clone, Debug)]
 struct Held {
-    /// Of the positions that have values.
+    /// Portfolio of the good positions.
     portfolio: Arc<Portfolio>,
     books: Vec<String>,
-    /// In the order of the request, the bad ones too.
+    /// Names in the order of the request, those of bad positions included.
     positions: Vec<String>,
     bad: BadRows,
 }
 
-/// Value at risk and expected shortfall of the whole, and what is known of them.
+/// Value at risk and expected shortfall of the whole, with their errors and inputs.
 struct WholeRisk {
     measures: [f64; 2],
     errors: Option<[f64; 2]>,
-    /// 0 for parametric risk.
+    /// Number of scenarios; 0 for parametric risk.
     scenarios: i64,
     horizon_years: Option<f64>,
 }
 
 impl Held {
-    /// The same without some positions of the portfolio, ascending, each with why it has no value. If none is left, that of the first is the
-    /// error.
+    /// A copy without some positions of the portfolio, which come in ascending order with their errors. If none is
+    /// left, the first error is returned.
     fn without(&self, bad: Vec<(usize, String)>) -> Result<Self, RiskError> {
         if let Some((_, why)) = bad.first()
             && bad.len() == self.portfolio.positions().len()
@@ -242,7 +243,8 @@ impl Held {
         Ok(held)
     }
 
-    /// The first round once more without the positions that have no value in a scenario, if there are any. `named` says what a scenario is.
+    /// The first round again, without the positions that have no value in a scenario; `None` if there are none. `named`
+    /// gives the name of a scenario.
     fn again_without_unvalued(
         &self,
         profits: &[Arc<Profits>],
@@ -262,7 +264,7 @@ impl Held {
         })
     }
 
-    /// The positions that are in no sum.
+    /// The positions that are part of no sum.
     fn bad_positions(&self) -> Vec<BadPosition> {
         let bad = |(place, why): (usize, &str)| BadPosition {
             position: place as i32,
@@ -272,7 +274,8 @@ impl Held {
         self.bad.iter().map(bad).collect()
     }
 
-    /// `own` are the measures of each book alone, `components` those of positions in the whole.
+    /// The result, where `own` are the measures of each book alone, and `components` the shares of positions in the
+    /// measures of the whole.
     fn result(&self, whole: &WholeRisk, own: &[[f64; 2]], components: [Vec<f64>; 2]) -> RiskOutcome {
         let of_books = components.each_ref().map(|column| self.portfolio.book_sums(column));
         let values = self.portfolio.book_values();
@@ -320,7 +323,7 @@ impl Held {
     }
 }
 
-/// Of slices, in order.
+/// Profits of the slices, in order.
 fn profits_of(partials: &[&Partial]) -> Vec<Arc<Profits>> {
     let profits = partials.iter().filter_map(|partial| match partial {
         Partial::Profits(profits) => Some(profits.clone()),
@@ -331,7 +334,7 @@ fn profits_of(partials: &[&Partial]) -> Vec<Arc<Profits>> {
 
 const CHECKED: &str = "the confidence was checked with the request";
 
-/// The kernels' word for an instrument, and its asset.
+/// The kernels' form of an instrument, and its asset.
 pub(super) fn instrument_of(instrument: &risk::Instrument) -> (i32, Instrument) {
     match instrument {
         risk::Instrument::Spot(spot) => (spot.asset, Instrument::Spot),
@@ -354,7 +357,7 @@ pub(super) fn instrument_of(instrument: &risk::Instrument) -> (i32, Instrument) 
     }
 }
 
-/// An index that is none is one that is not there.
+/// An index from a number; a negative one becomes an index that does not exist.
 fn index(number: i32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
@@ -364,7 +367,8 @@ fn position_of(position: &risk::Position) -> Position {
     Position { asset: index(asset), book: index(position.book), quantity: position.quantity, instrument }
 }
 
-/// True if an instrument can be valued; `field` names its fields, and the asset's are those of the problem's asset of that number.
+/// Checks that an instrument can be valued. `field` names its fields; those of its asset are named as fields of the
+/// problem's asset.
 pub(super) fn judged(
     instrument: &Instrument,
     (market, is_future): (&AssetMarket, bool),
@@ -388,7 +392,7 @@ pub(super) fn judged(
     Ok(())
 }
 
-/// The portfolio of the positions that can be valued, and why the others cannot.
+/// The portfolio of the positions that can be valued, and the errors of the others.
 fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<(Portfolio, BadRows), RiskError> {
     let (books, count) = (problem.books.len(), assets.markets.len());
     let read = |(number, position): (usize, &risk::Position)| {
@@ -417,7 +421,7 @@ fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<(Portfo
         Ok(given)
     };
     let (positions, bad) = BadRows::divide(problem.positions.iter().enumerate().map(read))?;
-    // Nothing good is held of an asset that is not.
+    // No good position is on a bad asset, so its market may be a placeholder.
     let mut markets = assets.markets.clone();
     let mut is_held = vec![false; count];
     positions.iter().for_each(|position| is_held[position.asset] = true);

@@ -1,4 +1,4 @@
-//! Why a request gets no answer, in words: one way to say it, for the run and for its replay.
+//! Errors that answer requests, in words: one way to say them, for the run and for its replay.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,17 +9,17 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::bad;
 
-/// Bytes that are repeated at most.
+/// Most bytes of a repeated text.
 const REPEATED_BYTES_MAX: usize = 128;
-/// Ids that are remembered of a partition, the newest: a request whose id is older is answered again.
+/// Most ids that are remembered of a partition, the newest. A request whose id is older is answered again.
 const IDS_MAX: usize = 1 << 20;
 
-/// Its record is no request.
+/// The error of a record that is no request.
 pub fn unreadable(error: &DecodeError) -> RiskError {
     bad("", format!("the request cannot be read: {error}"))
 }
 
-/// What a refusal repeats of an id or of a tenant's name: as much as a good one may have.
+/// The part of an id or of a tenant's name that a refusal repeats: at most the size of a good one.
 pub fn repeated(text: &str) -> String {
     let mut end = text.len().min(REPEATED_BYTES_MAX);
     while !text.is_char_boundary(end) {
@@ -28,14 +28,14 @@ pub fn repeated(text: &str) -> String {
     text[..end].to_owned()
 }
 
-/// A request before it had the same id.
+/// The error of a request whose id an earlier one had.
 pub fn duplicate(request_id: &str) -> RiskError {
     let request_id = repeated(request_id);
     let message = format!("{request_id} was asked before: choose another id");
     RiskError { code: RiskErrorCode::Duplicate, field: "request_id".to_owned(), message }
 }
 
-/// The scheduler refused it.
+/// The error of a request that the scheduler refused.
 pub fn rejected(reject: &Reject) -> RiskError {
     let (code, message) = match reject.reason {
         RejectReason::Overloaded => {
@@ -71,13 +71,13 @@ pub fn rejected(reject: &Reject) -> RiskError {
     RiskError { code, field: String::new(), message }
 }
 
-/// The scheduler gave it up.
+/// The error of a request that the scheduler gave up at its deadline.
 pub fn expired(expire: &Expire) -> RiskError {
     let message = format!("the deadline passed, {} slices were under way", expire.slices_running);
     RiskError { code: RiskErrorCode::Expired, field: "deadline_ns".to_owned(), message }
 }
 
-/// The scheduler shed it.
+/// The error of a request that the scheduler shed.
 pub fn shed(shed: &Shed) -> RiskError {
     let milliseconds = |ns: i64| ns / 1_000_000;
     let message = format!(
@@ -88,7 +88,7 @@ pub fn shed(shed: &Shed) -> RiskError {
     RiskError { code: RiskErrorCode::Overloaded, field: String::new(), message }
 }
 
-/// It would take longer than is allowed.
+/// The error of a request that would take longer than is allowed.
 pub fn too_costly(cost_ns: i64, cost_max_ns: i64) -> RiskError {
     let seconds = |ns: i64| ns as f64 / 1e9;
     let message = format!(
@@ -100,13 +100,13 @@ pub fn too_costly(cost_ns: i64, cost_max_ns: i64) -> RiskError {
     bad("problem", message)
 }
 
-/// Another request says that nobody needs an answer any more.
+/// The error of a request that another request cancelled.
 pub fn cancelled(by: &str, tenant: &str, offset: i64) -> RiskError {
     let message = format!("cancelled by request {by:?} of tenant {tenant:?}, at offset {offset}");
     RiskError { code: RiskErrorCode::Expired, field: String::new(), message }
 }
 
-/// There is nothing to cancel.
+/// The error of a cancelling request without anything to cancel.
 pub fn not_cancelled(request_id: &str, is_known: bool) -> RiskError {
     let request_id = repeated(request_id);
     let message = match is_known {
@@ -118,14 +118,15 @@ pub fn not_cancelled(request_id: &str, is_known: bool) -> RiskError {
     bad("cancels", message)
 }
 
-/// Working on the request panicked.
+/// The error of a request whose computation panicked.
 pub fn panicked() -> RiskError {
     let message = "these numbers make what computes the answer panic, which is a mistake of ours: the log of the process says where; \
                    report it";
     bad("problem", message)
 }
 
-/// Bytes that the topic of results has to take, key and record: an error has as many at most, with the market of 4,096 assets.
+/// Least size of a record, key included, that the topic of results must accept: the largest error, with the market of
+/// 4,096 assets.
 pub const RESULT_BYTES_MIN: i64 = 512 << 10;
 const TOO_LARGE: [&str; 3] = [
     "the answer has ",
@@ -133,7 +134,8 @@ const TOO_LARGE: [&str; 3] = [
     ": ask for less at once, or raise max.message.bytes of the topic",
 ];
 
-/// The record of a result; of the error that stands for it where key and record would have more than `bytes_max` bytes.
+/// The encoded record of a result. If key and record exceed `bytes_max` bytes, the result becomes an error and its
+/// record is returned.
 pub fn encode_bounded(result: &mut RiskResult, bytes_max: i64) -> Vec<u8> {
     let mut record = Vec::new();
     encode_risk_result(result, &mut record);
@@ -151,8 +153,8 @@ fn too_large(bytes: i64, bytes_max: i64) -> RiskError {
     bad("problem", format!("{has}{bytes}{takes}{bytes_max}{advice}"))
 }
 
-/// What the topic takes as a result says that was too large for it; `None` of all others. No process runs with less than
-/// [`RESULT_BYTES_MIN`].
+/// The limit of the topic that the error of a too large result states; `None` for all other outcomes. Every process
+/// runs with at least [`RESULT_BYTES_MIN`].
 pub fn stated_limit(outcome: &RiskOutcome) -> Option<i64> {
     let RiskOutcome::Error(error) = outcome else { return None };
     let [has, takes, advice] = TOO_LARGE;
@@ -160,17 +162,17 @@ pub fn stated_limit(outcome: &RiskOutcome) -> Option<i64> {
     limit.parse().ok().filter(|limit| *limit >= RESULT_BYTES_MIN)
 }
 
-/// The ids of the requests of a partition, as far as they are remembered.
+/// The remembered ids of the requests of a partition.
 #[derive(Debug, Default)]
 pub struct RequestIds {
     /// Hashes of ids.
     known: BTreeSet<u128>,
-    /// The same, oldest first.
+    /// The same hashes, oldest first.
     order: VecDeque<u128>,
 }
 
 impl RequestIds {
-    /// Takes an id; whether it is a new one. An empty one is none, and never known.
+    /// Takes an id. Returns true if it is new. An empty id is never remembered, so it is always new.
     pub fn insert(&mut self, request_id: &str) -> bool {
         if request_id.is_empty() {
             return true;
@@ -187,7 +189,7 @@ impl RequestIds {
         true
     }
 
-    /// Whether an id was taken, as far as it is remembered.
+    /// True if an id was taken and is still remembered.
     pub fn contains(&self, request_id: &str) -> bool {
         self.known.contains(&xxh3_128(request_id.as_bytes()))
     }

@@ -1,4 +1,4 @@
-//! What every kind of risk problem has: a plan of rounds, which never change once they are made.
+//! The common parts of all kinds of risk problems: a plan of rounds, which never change once they are made.
 //!
 //! ```text
 //!   Kind (the problem of a request) ──► Plan ──► Round ──► units, any range of them anywhere ──► Partial ─┐
@@ -26,69 +26,70 @@ use super::portfolio::Tails;
 
 /// Numbers of an option's value.
 const OPTION_NUMBERS: usize = 8;
-/// Numbers from which on putting results together takes long.
+/// Count of numbers from which putting results together takes long.
 pub(super) const LONG_NUMBERS: usize = 4_096;
 
 /// A kind of risk problem.
 pub(super) trait ProblemKind {
-    /// Its assets, by which the market is asked.
+    /// Its assets, whose market is looked up.
     fn assets(&self) -> &[Asset];
 
-    /// The matrix of the assets' returns, if it wants one.
+    /// The matrix of the assets' returns; `None` if it needs none.
     fn matrix(&self) -> Option<&Matrix> {
         None
     }
 
-    /// Whether the assets' volatilities matter.
+    /// True if the assets' volatilities matter.
     fn wants_volatilities(&self) -> bool {
         true
     }
 
-    /// True if it has rows, of which those are answered that can be: an asset without a market is the end of its rows alone.
+    /// True if it has rows that are answered one by one: an asset without a market then fails only its own rows.
     fn has_rows(&self) -> bool {
         false
     }
 
-    /// Checks the problem and makes work of it; `assets` are those of the problem, with the market's numbers.
+    /// Checks the problem and makes its plan; `assets` are those of the problem, with the market's numbers.
     fn plan(&self, assets: &Resolved, seed: i64) -> Result<Plan, RiskError>;
 }
 
-/// The work that a problem is.
+/// The work of a problem.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) first: Box<dyn Round>,
-    /// Bytes of memory that all rounds may come to take, about, besides the request.
+    /// Approximate bytes of memory that all rounds may take, besides the request.
     pub(super) bytes: usize,
-    /// Time of one core that all rounds may come to take, estimated, in nanoseconds: by the rates of [`super::cost`].
+    /// Estimated time of one core for all rounds, in nanoseconds, by the rates of [`super::cost`].
     pub(super) cost_ns: u64,
 }
 
-/// Units that can be done in any order and by anybody, before it is decided how to go on. A round never changes: what its units
-/// give makes the next round, or the answer.
+/// Units that may run in any order and on any lane, before the next decision. A round never changes: the results of its
+/// units make the next round, or the answer.
 pub(super) trait Round: Debug + Send + Sync {
     /// Number of units, at least 1.
     fn units(&self) -> i64;
 
-    /// The key under which the scheduler learns how long such units take.
+    /// The key under which the scheduler learns the service times of such units.
     fn rate_key(&self) -> String;
 
-    /// What a unit costs, relative to other rounds of the same key.
+    /// Cost of a unit, relative to other rounds of the same key.
     fn unit_cost(&self) -> i64 {
         1
     }
 
-    /// Whether it is work of the processor that cannot be cut and may take long, on whatever lane: a device would do nothing for it.
+    /// True if it is work of the processor that cannot be cut and may take long on any lane; a device would not help.
     fn is_host_only(&self) -> bool {
         false
     }
 
-    /// Lets the round reuse results of earlier requests about the same, and keep its own for later ones. The answer does not depend on it.
+    /// Lets the round reuse results of earlier requests about the same portfolio, and keep its own for later ones. The
+    /// answer does not depend on it.
     fn follow(&mut self, _: &KeptProfits) {}
 
-    /// Does some units, which are numbered from 0.
+    /// Runs some units, which are numbered from 0.
     fn run(&self, isa: Isa, units: Range<i64>) -> Partial;
 
-    /// Does some units on a device; by default on the processor, where they are too little for a device.
+    /// Runs some units on a device; by default on the processor, for units that are too small for a device.
     fn run_on_device(
         &self,
         _: &mut DeviceRisk,
@@ -98,20 +99,20 @@ pub(super) trait Round: Debug + Send + Sync {
         Ok(self.run(Isa::detect(), units))
     }
 
-    /// Goes on with what all units of this round gave, in their order.
+    /// Goes on with the results of all units of this round, in their order.
     fn finish(&self, partials: &[&Partial]) -> Next;
 }
 
-/// What comes after a round.
+/// The outcome of a round.
 #[derive(Debug)]
 pub(super) enum Next {
     /// The answer.
     Outcome(RiskOutcome),
-    /// More is to be done first.
+    /// The next round, which is to be done first.
     Round(Box<dyn Round>),
 }
 
-/// Memory of a lane on a device for risk, which is kept for the next slice.
+/// Memory for risk on a lane's device, which is kept for the next slice.
 #[derive(Debug, Default)]
 pub struct DeviceRisk {
     pub(super) pricing: DevicePricing,
@@ -119,7 +120,7 @@ pub struct DeviceRisk {
 }
 
 impl DeviceRisk {
-    /// Bytes that are allocated.
+    /// Allocated bytes.
     pub fn bytes(&self) -> usize {
         self.pricing.bytes() + self.work.bytes()
     }
@@ -132,38 +133,38 @@ pub enum Partial {
     Greeks(Box<Greeks>),
     /// Values of contracts.
     Values(Vec<OptionValue>),
-    /// Boundaries of exercise.
+    /// Exercise boundaries.
     Boundaries(Vec<Result<Arc<ExerciseBoundary>, AmericanError>>),
-    /// Volatilities that prices imply.
+    /// Implied volatilities.
     Volatilities(Vec<Result<f64, NoVolatility>>),
     /// Sums of blocks of paths; for a basket with Greeks, the sums of all columns for each block.
     Blocks(Vec<BlockSums>),
     /// Sums of blocks of paths with Greeks.
     GreekBlocks(Vec<GreekSums>),
-    /// The rule of exercise as far as pilot paths have given it.
+    /// The exercise rule as far as pilot paths have given it.
     Rule(Arc<FoundRule>),
     /// Profits by scenario.
     Profits(Arc<Profits>),
     /// The worst scenarios.
     Tails(Arc<Tails>),
-    /// What positions lose in blocks of the worst scenarios.
+    /// Losses of positions in blocks of the worst scenarios.
     Losses(Vec<f64>),
     /// The covariance of returns.
     Covariance(Box<Result<Covariance, CovarianceError>>),
-    /// The whole answer, of a round that is one unit.
+    /// The whole answer, if the round is one unit.
     Outcome(Box<RiskOutcome>),
     /// Cells of trading rules.
     Cells(Vec<CellResult>),
 }
 
 impl Partial {
-    /// About how many numbers it has, at least 1: the time to put it together with others is in proportion to that.
+    /// Approximate count of its numbers, at least 1; the time to put it together with others is proportional to it.
     pub fn numbers(&self) -> usize {
         let numbers = match self {
             Self::Greeks(greeks) => greeks.price().len() * OPTION_NUMBERS,
             Self::Volatilities(volatilities) => volatilities.len(),
             Self::Values(values) => values.len() * OPTION_NUMBERS,
-            // Portfolios are made whole with them.
+            // Putting boundaries together completes a portfolio, which takes long.
             Self::Boundaries(_) => LONG_NUMBERS,
             Self::Blocks(sums) => sums.len(),
             Self::GreekBlocks(sums) => sums.len() * size_of::<GreekSums>() / size_of::<BlockSums>(),
@@ -180,7 +181,7 @@ impl Partial {
         numbers.max(1)
     }
 
-    /// Why there is no answer, if that is known already.
+    /// The error that answers the request; `None` if there is none.
     pub(super) fn error(&self) -> Option<&RiskError> {
         let Self::Outcome(outcome) = self else { return None };
         match &**outcome {
@@ -189,7 +190,7 @@ impl Partial {
         }
     }
 
-    /// The answer, where a unit gives all of it.
+    /// The answer of a round whose single unit gives all of it.
     pub(super) fn outcome(partials: &[&Partial]) -> Next {
         let Some(Partial::Outcome(outcome)) = partials.last() else {
             unreachable!("a unit of such a round gives the outcome")
@@ -198,7 +199,7 @@ impl Partial {
     }
 }
 
-/// Numbers of units as places.
+/// Numbers of units as indices.
 pub(super) fn places(units: Range<i64>) -> Range<usize> {
     units.start as usize..units.end as usize
 }

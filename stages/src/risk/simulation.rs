@@ -1,5 +1,5 @@
-//! Monte Carlo: what is asked, made into paths that [`BlockRound`]s simulate. The rule by which an American option is exercised is found
-//! by [`RuleRound`]s before them.
+//! Monte Carlo: a problem is made into paths, which [`BlockRound`]s simulate. [`RuleRound`]s before them find the
+//! exercise rule of an American option.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use super::matrices::{self, MarketReturns, of_matrix};
 use super::rounds::{Plan, ProblemKind, Round};
 use super::{bad, check_count, early_exercise};
 
-/// Samples of a request at most, times what is summed of each: sums of blocks are kept until the end, and added by who waits for it.
+/// Greatest product of a request's samples and the sums of each. Sums of blocks are kept until the end, and a waiting
+/// thread adds them up.
 const NUMBERS_MAX: i64 = 1 << 28;
 
 impl ProblemKind for SimulationProblem {
@@ -53,10 +54,10 @@ impl ProblemKind for SimulationProblem {
     }
 }
 
-/// What is simulated.
+/// The paths to simulate, or the option whose rule comes first.
 enum SimulatedContract {
     Paths(Arc<Paths>),
-    /// An American option, with Greeks or without; the rule of exercise is to be found first.
+    /// An American option, with Greeks if true; its exercise rule is to be found first.
     American(AmericanSpec, bool),
 }
 
@@ -86,7 +87,7 @@ impl SimulatedContract {
     }
 }
 
-/// How many samples there may be.
+/// Checks the greatest number of samples.
 pub(super) fn check_paths(problem: &SimulationProblem) -> Result<(), RiskError> {
     let (given, paths_max) = (problem.paths_max, NUMBERS_MAX / numbers_of(problem));
     if (1..=paths_max).contains(&given) {
@@ -212,7 +213,7 @@ impl SimulatedContract {
     }
 }
 
-/// What is summed of each sample.
+/// Number of sums of each sample.
 fn numbers_of(problem: &SimulationProblem) -> i64 {
     match &problem.contract {
         _ if !problem.greeks => 1,
@@ -234,12 +235,12 @@ fn sampling_of(problem: &SimulationProblem) -> Sampling {
     }
 }
 
-/// Not negative: that is checked before.
+/// The number of steps, which was checked not to be negative.
 fn steps_of(problem: &SimulationProblem) -> u32 {
     problem.steps as u32
 }
 
-/// Names the field where it stands in the request.
+/// Renames the field of an error as in the request.
 pub(super) fn to_risk_error(error: &ParameterError, asset: usize) -> RiskError {
     let field = match error.field {
         "spot" | "rate" | "dividend_yield" | "volatility" => {

@@ -1,4 +1,5 @@
-//! Sweeps of trading rules. A unit is a block of rules over all bars: as many of one kind as the processor computes side by side.
+//! Sweeps of trading rules. A unit is a block of rules of one kind over all bars: as many as the processor computes
+//! side by side.
 
 use std::ops::Range;
 
@@ -13,13 +14,13 @@ use super::assets::Resolved;
 use super::rounds::{DeviceRisk, Next, Partial, Plan, ProblemKind, Round, places};
 use super::{bad, check_count, cost};
 
-/// Rules of a request at most: their cells have to fit into a record.
+/// Most rules of a request: their cells have to fit into a record.
 const RULES_MAX: usize = 20_000;
-/// Bars of a request at most: lanes do a block of rules over all of them at once, and other requests wait meanwhile.
+/// Most bars of a request: lanes run a block of rules over all of them at once, and other requests wait meanwhile.
 const BARS_MAX: usize = 2_000_000;
 /// Bars of a unit of cost.
 const COST_BARS: usize = 64;
-/// Symbols of a request at most.
+/// Most symbols of a request.
 const SYMBOLS_MAX: usize = 10_000;
 
 impl ProblemKind for SweepProblem {
@@ -71,7 +72,7 @@ impl SweepRound {
         Ok(Self { bars, rules, blocks, cost: problem.cost })
     }
 
-    /// The rules of some units, one block after the other.
+    /// The rules of some units, block by block.
     fn rules_of(&self, units: Range<i64>) -> Vec<TradingRule> {
         self.blocks[places(units)].iter().flatten().map(|&rule| self.rules[rule]).collect()
     }
@@ -147,7 +148,7 @@ fn windows_of(rule: &risk::TradingRule) -> [Option<(&'static str, i32)>; 2] {
 }
 
 fn rule_of(rule: &risk::TradingRule) -> TradingRule {
-    // None is negative: that was checked.
+    // Windows were checked not to be negative.
     let bars = |bars: i32| bars as u32;
     match rule {
         risk::TradingRule::EmaCross(rule) => {

@@ -53,7 +53,7 @@ fn simulation(changes: Value) -> Value {
     problem
 }
 
-/// An American option of which nothing of a simulation is asked.
+/// An American option without parameters of a simulation.
 fn american(changes: Value) -> Value {
     let contract = json!({"type": "american", "kind": "call", "strike": 100.0});
     let mut problem = simulation(json!({"contract": contract, "steps": 0, "paths_max": 0}));
@@ -70,7 +70,7 @@ fn problems() -> Vec<Value> {
     let rule =
         |window: i32| json!({"type": "z-score-reversion", "window": window, "entry": 1.0, "exit": 0.2});
     let rules: Vec<Value> = (2..40).map(rule).collect();
-    // Of all kinds, by turns.
+    // Rules of all kinds, in turns.
     let mixed = |number: i32| match number % 4 {
         0 => json!({"type": "ema-cross", "fast": number + 2, "slow": number + 9}),
         1 => json!({"type": "band-breakout", "window": number + 3, "width": 1.0}),
@@ -140,7 +140,7 @@ fn portfolio(measure: Value) -> Value {
            "positions": (0..130).map(position).collect::<Vec<_>>()})
 }
 
-/// Does a task in slices of a length, and tells the units of its rounds.
+/// Runs a task in slices of a length. Returns the outcome and the units of its rounds.
 fn outcome(
     mut task: RiskTask,
     slice: i64,
@@ -162,7 +162,7 @@ fn outcome(
     }
 }
 
-/// Does a task on the processor.
+/// Runs a task on the processor.
 fn outcome_on(isa: Isa, task: RiskTask, slice: i64) -> (RiskOutcome, Vec<Range<i64>>) {
     outcome(task, slice, |task, units| task.run(isa, units))
 }
@@ -175,9 +175,9 @@ fn neither_cuts_nor_devices_show() {
     }
 }
 
-/// Neither how units of a problem are cut shows, nor who does them.
+/// Checks that the outcome of a problem depends neither on the cuts of its units nor on the processor or device.
 pub(super) fn check_cuts(emulator: &Emulator, problem: &Value) {
-    // As text, so that what is no number is the same as itself.
+    // The outcomes are compared as text, so that NaN equals itself.
     let text = |value: &dyn std::fmt::Debug| format!("{value:?}");
     let new = || task(problem.clone()).expect("a good problem");
     let (whole, _) = outcome_on(Isa::Baseline, new(), 1 << 40);
@@ -193,7 +193,7 @@ pub(super) fn check_cuts(emulator: &Emulator, problem: &Value) {
         if units_done > 60 {
             return task.run(Isa::detect(), units);
         }
-        // A unit that is done again, as after a lane that was lost, gives the same.
+        // A unit that runs again, as after the loss of a lane, gives the same result.
         let first = units.start..units.end.min(units.start + 3);
         let few = task.run_on_device(&mut memory, &mut device, first.clone());
         let (few, expected) = (few.expect("no faults"), task.run(Isa::Baseline, first));
@@ -203,7 +203,7 @@ pub(super) fn check_cuts(emulator: &Emulator, problem: &Value) {
     assert_eq!(text(&found), text(&whole), "all rounds on a device");
 }
 
-/// What the journal says of rounds: a process of another version must take the same decisions.
+/// Checks the parts of rounds that the journal records: a process of another version must take the same decisions.
 #[test]
 fn rounds_are_what_they_were() {
     let told = problems().into_iter().map(|problem| {
@@ -241,7 +241,7 @@ const ROUNDS: [&str; 19] = [
     "704 bytes, 1112 ns; 0..1 optimisation/covariance at 1; 1..2 optimisation at 1, aside",
 ];
 
-/// A unit of a sweep fills the lanes of a vector, whatever the order of the rules is, and cells have the order of the request.
+/// A unit of a sweep fills the lanes of a vector, whatever the order of the rules. Cells have the order of the request.
 #[test]
 fn rules_of_a_kind_are_one_unit() {
     let sweep = |rules: &[Value]| {
@@ -266,7 +266,7 @@ fn rules_of_a_kind_are_one_unit() {
     assert_eq!(whole.cells, alone.collect::<Vec<_>>());
 }
 
-/// A portfolio of which little has changed since is not computed again, and nobody sees it.
+/// A portfolio with few changes is not computed again, and the result does not show it.
 #[test]
 fn what_is_kept_does_not_show() {
     let returns: Vec<f64> = (0..300_i32).map(|day| f64::from(day * 7919 % 101 - 50) / 2e3).collect();
@@ -309,7 +309,7 @@ fn what_is_kept_does_not_show() {
     }
 }
 
-/// The rule of an American option is found some dates after others: no slice is long.
+/// The exercise rule of an American option is found some dates after others, so that no slice is long.
 #[test]
 fn a_rule_is_found_in_short_rounds() {
     let of = |changes: Value| {
@@ -330,7 +330,7 @@ fn a_rule_is_found_in_short_rounds() {
     let (plain, units, keys) = of(json!({"steps": 50}));
     assert_eq!(units, [1, 1, 1, 1, 1, 1, 1, 3]);
     assert_eq!(keys, ["american/rule", "american/f64"]);
-    // With Greeks it is found by four times as many paths, in units as long.
+    // With Greeks it is found from four times as many paths, in units of the same length.
     let (with_greeks, units, keys) = of(json!({"steps": 50, "greeks": true}));
     assert_eq!((units.len(), units[24], keys[1].as_str()), (26, 1, "american/greeks/f64"));
     assert!((with_greeks.price / plain.price - 1.0).abs() < 0.02, "{with_greeks:?} and {plain:?}");
@@ -338,8 +338,8 @@ fn a_rule_is_found_in_short_rounds() {
     assert_eq!(names, ["delta", "gamma", "vega", "theta", "rho", "theta_per_day", "vega_per_point"]);
 }
 
-/// An American option is simulated where anything of a simulation is asked for, and otherwise priced without: a call without dividends
-/// is the European one.
+/// An American option is simulated if a request has any parameter of a simulation, and otherwise priced without one. A
+/// call without dividends is the European one.
 #[test]
 fn an_american_option_is_priced_without_simulation_unless_one_is_asked() {
     let of = |changes: Value| {
@@ -360,7 +360,7 @@ fn an_american_option_is_priced_without_simulation_unless_one_is_asked() {
     let (key, simulated) = of(json!({"paths_max": 40 * BLOCK, "steps": 50}));
     assert_eq!((key.as_str(), simulated.paths), ("american/rule", 40 * BLOCK));
     assert!((simulated.price - result.price).abs() < 0.02 * result.price, "{simulated:?} and {result:?}");
-    // Half a simulation is none, and no less a mistake than before.
+    // A request with only some of the parameters is an error, as before.
     for (half, field) in [
         (json!({"steps": 50}), "problem.paths_max"),
         (json!({"standard_error": 0.1}), "problem.steps"),
@@ -416,7 +416,7 @@ fn sobol_has_no_pairs() {
     let error = task(sobol(json!({"steps": 1}))).expect_err("pairs are refused");
     assert_eq!((error.code, error.field.as_str()), (RiskErrorCode::BadParameter, "problem.antithetic"));
     assert!(error.message.contains("problem.sampling is SOBOL"), "{}", error.message);
-    // Another mistake is told first.
+    // Another mistake is reported first.
     let error = task(sobol(json!({"expiry_years": -1.0}))).expect_err("two mistakes");
     assert_eq!(error.field, "problem.expiry_years");
 }
@@ -448,7 +448,7 @@ fn greeks_of_baskets_are_named_by_asset() {
     assert!(error.message.contains("29826161"), "{}", error.message);
 }
 
-/// What a request may come to take is known before it is worked on.
+/// The memory of a request is known before any work on it.
 #[test]
 fn memory_is_known_before() {
     let bytes = |problem: Value| task(problem).expect("a good problem").bytes();
@@ -468,7 +468,7 @@ fn memory_is_known_before() {
     }
 }
 
-/// Parts add up, and the market is told of every asset that it was asked about.
+/// Parts add up, and the result names the market of every asset that was asked about.
 #[test]
 fn risk_of_portfolios_adds_up() {
     for measure in [
@@ -523,7 +523,7 @@ fn what_the_market_says_is_taken_and_told() {
     let [taken] = task.as_of() else { panic!("{:?}", task.as_of()) };
     assert_eq!((taken.symbol.as_str(), taken.partition, taken.next_offset), ("A:X", 3, 77));
     assert_eq!(taken.spot, Some(101.0));
-    // ln(1.01) a second, of a year of 365 days.
+    // The expected volatility is ln(1.01) per second, annualised over 365 days.
     let expected = 1.01_f64.ln() * (365.0_f64 * 86_400.0).sqrt();
     let volatility = taken.volatility.expect("it was asked for");
     assert!((volatility / expected - 1.0).abs() < 1e-14, "{volatility} is not {expected}");
@@ -604,14 +604,14 @@ fn a_panic_is_the_answer() {
         problems().into_iter().map(|problem| task(problem).expect("a good request")).collect();
     let implied = tasks.iter().find(|task| task.rate_key() == "implied-volatilities");
     let implied = implied.expect("there is one of each kind");
-    // Units that no task has.
+    // No task has these units.
     let panicked = implied.run_caught(Isa::Baseline, -2..-1);
     let is_expected = |finished: Finished| matches!(finished, Finished::Outcome(RiskOutcome::Error(error)) if error == refusals::panicked());
     for task in tasks {
         let good = task.run(Isa::Baseline, 0..1);
         assert!(is_expected(task.finish([&good, &panicked])), "{}", task.rate_key());
         if task.rate_key().starts_with("optimisation") {
-            // What no units of the task give.
+            // These partial results come from no unit of the task.
             assert!(is_expected(task.finish([&Partial::Blocks(Vec::new())])));
         }
     }

@@ -1,4 +1,5 @@
-//! What is told of a simulation besides what was measured: Greeks that follow from others, and what its standard error rests on.
+//! Figures of a simulation besides the measured ones: Greeks that follow from others, and a judgement of the standard
+//! error.
 
 use warptape_events::risk::{Contract, Precision, SimulatedGreek, SimulationProblem, SimulationResult};
 use warptape_kernels::pricing::AssetMarket;
@@ -7,18 +8,19 @@ use super::assets::Resolved;
 use super::blocks::Paths;
 use super::options::{POINTS, YEAR_DAYS};
 
-/// Samples that an error rests on at least: of fewer, it may be off by as much as itself.
+/// Least effective number of samples behind an error: with fewer, it may be wrong by its own size.
 const EFFECTIVE_MIN: f64 = 30.0;
 
-/// Price over spot that 32-bit numbers can be relied on for: their least is 1e-38.
+/// Least ratio of price to spot for which 32-bit numbers are reliable: their least number is 1e-38.
 const MIXED_LEAST: f64 = 1e-30;
 
-/// Standard error of a mean of samples from 0 to `most` of which so many paid: some 3 more may pay of as many others, whatever they did here.
+/// Standard error of a mean of samples from 0 to `most`, of which `payers` paid. About 3 more could pay in as many
+/// other samples.
 fn bounded_error(most: f64, payers: f64, paths: i64) -> f64 {
     most * (payers + 3.0).sqrt() / paths as f64
 }
 
-/// What figures follow from.
+/// Inputs of the derived figures.
 #[derive(Debug)]
 pub(super) struct Told {
     years: f64,
@@ -41,8 +43,8 @@ impl Told {
         }
     }
 
-    /// Adds what follows; whether the standard error is one. It is none where nothing was paid, and little where it rests on a few samples,
-    /// unless what is paid has a bound by which it can be judged.
+    /// Adds the derived figures. Returns true if the standard error is reliable. It is unreliable if nothing was paid
+    /// or few samples count, unless the payoff has a bound by which it can be judged.
     pub(super) fn judge(&self, result: &mut SimulationResult, effective: f64, paths_of: &Paths) -> bool {
         self.add_greeks(result);
         let spot = self.assets.iter().map(|asset| asset.spot).fold(0.0, f64::max);
@@ -79,9 +81,10 @@ impl Told {
         false
     }
 
-    /// By the day, by the point, and by the yield. With `D` the derivative by the drift in a year, rho is `D − T·price`, and the yield moves
-    /// the drift alone, by −1: so its Greek is `−(rho + T·price)`; a future has no drift to be moved, and its rho is `−T·price`. Of a basket
-    /// that holds of each asset: `D` is `T·S·delta` there. An American option is discounted from when it is exercised, and has neither.
+    /// Adds Greeks per day, per point, and by the yield. With `D` the derivative by the drift in a year, rho is
+    /// `D − T·price`. The yield only moves the drift, by −1, so its Greek is `−(rho + T·price)`. A future has no drift,
+    /// so its rho is `−T·price`. For a basket this holds by asset, with `D = T·S·delta`. An American option is
+    /// discounted from its exercise on, so neither relation holds.
     fn add_greeks(&self, result: &mut SimulationResult) {
         let find = |name: &str| result.greeks.iter().find(|greek| greek.name == name).cloned();
         let (Some(theta), Some(rho)) = (find("theta"), find("rho")) else { return };
@@ -117,7 +120,7 @@ impl Told {
             of_rate.value -= held;
             of_rate.standard_error += held_error;
         } else if !self.is_american {
-            // Errors of two figures of the same paths add up at most.
+            // Errors of two figures from the same paths add up at most.
             let error = years * result.standard_error;
             if self.futures[0] {
                 of_rate = SimulatedGreek { value: -(years * price), standard_error: error, ..of_rate };

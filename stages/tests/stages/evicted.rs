@@ -26,7 +26,7 @@ fn ticks_with_rests() -> impl Strategy<Value = Vec<Tick>> {
     })
 }
 
-/// Where groups are run.
+/// The place at which groups run.
 enum Lanes {
     Host,
     Device(Box<OnDevice>),
@@ -52,15 +52,15 @@ impl Partition {
         self.intake.take_back(page, &bytes, offset, &mut self.queues).unwrap();
     }
 
-    /// A snapshot before the record at an offset, at which idle symbols leave.
+    /// Takes a snapshot before the record at an offset, at which idle symbols leave.
     fn evict(&mut self, idle_ns: Option<i64>, offset: i64, before: i64) {
         self.intake.evict(idle_ns, offset, before, &mut self.queues);
         self.intake.barrier(offset, offset, &mut self.queues);
     }
 }
 
-/// Wherever symbols leave, on the host and on a device, with restores from the states that are left: signals, late ticks, the market and
-/// the states in the end are those of a partition that keeps them all.
+/// Symbols leave at any points, on the host and on a device, with restores from the remaining states. Signals, late
+/// ticks, the market and the last states equal those of a partition that keeps all symbols.
 #[test]
 fn symbols_that_leave_and_come_back_do_not_show() {
     let emulator = Emulator::new();

@@ -1,4 +1,4 @@
-//! What came with the second rules: closes on lines, sides of trades, sizes of quotes, bars that lack some of their interval.
+//! Additions of the second rules: closes on lines, sides of trades, sizes of quotes, and partial bars.
 
 use warptape_kernels::{IndicatorParams, SignalParams};
 use warptape_schemas::signal::Bar;
@@ -52,7 +52,7 @@ fn a_bar_has_what_each_side_traded_and_the_sizes_of_its_quote() {
         quote("X:A", 11 * SECOND_NS, (99, 0), (104, 8)),
         trade("X:A", 12 * SECOND_NS, 100),
         quote("X:A", 12 * SECOND_NS, (99, 0), (0, 0)),
-        // Large sizes, as those of a coin that is worth little.
+        // These sizes are as large as those of a coin of little value.
         Tick {
             scales: Scales { price: 9, size: 0 },
             ..of_side(trade("X:A", 13 * SECOND_NS, 100), sell, 18_999_999_999)
@@ -74,7 +74,7 @@ fn a_bar_has_what_each_side_traded_and_the_sizes_of_its_quote() {
     assert_eq!((exact.sell_volume.0, exact.buy_volume.0), (18_999_999_999_000_000_000, 0));
 }
 
-/// Bars begin unseen where the partition does, and where event time is set back; they end early where they are cut.
+/// Bars begin partial at the start of a partition and after event time is set back; they end early where they are cut.
 #[test]
 fn a_bar_that_lacks_some_of_its_interval_says_so() {
     let config = config(&["10s"], SECOND_NS);
@@ -85,7 +85,7 @@ fn a_bar_that_lacks_some_of_its_interval_says_so() {
         let steps = [of(0, 13), of(1, 21), of(2, 35), of(4, 7), of(5, 15), of(6, 29)];
         for (offset, tick) in steps {
             if offset == 4 {
-                // Three bars lie behind, the one of 30 s is open.
+                // Three bars lie behind this time; the one of 30 s is open.
                 partition.set_event_time(3, 5 * SECOND_NS);
             }
             partition.accept(offset, &tick);
@@ -124,7 +124,8 @@ fn count_bars_know_quotes_that_many_came_after() {
     assert_eq!(at(300), (Some(0), Some(0), None, Some(true)));
 }
 
-/// One close of ten that is not like the others is exactly three deviations from the mean, and a band of that width goes through it.
+/// One close of ten that differs from the others is exactly three deviations from the mean, so a band of that width
+/// goes through it.
 #[test]
 fn a_close_on_a_line_is_not_beyond_it() {
     let indicators = IndicatorParams::from_values(|parameter| match parameter.key {

@@ -77,7 +77,7 @@ fn what_is_on_is_recorded_and_adds_to_signals() {
         if let Some(bar) = &mut signal.bar {
             let closes = bars_of.entry(signal.symbol.to_string()).or_default();
             closes.push(bar.close_e9.unwrap());
-            // Of two prices the second is the higher one, the lower one, or the same.
+            // The second of two prices is the higher one, the lower one, or the same.
             let percent = |newest: usize| {
                 let pair = closes.get(newest.checked_sub(1)?..=newest)?;
                 Some(if pair[1] > pair[0] { 100.0 } else { 0.0 })

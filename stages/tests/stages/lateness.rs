@@ -100,7 +100,7 @@ fn what_cannot_be_is_refused() {
         one[0].contains("lateness_by_venue_ns") && one[0].contains("raise groups_per_partition"),
         "{one:?}"
     );
-    // So many bars could be open at once.
+    // The configuration would allow too many open bars.
     let hour = BTreeMap::from([("FAR".to_owned(), 3_600 * SECOND_NS)]);
     let bars = vec!["250ms".parse().unwrap()];
     let many = mistakes(StageConfig { lateness_by_venue_ns: hour, bars, ..config() });

@@ -26,7 +26,7 @@ use warptape_stages::{
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// From prices scaled by 1e-9 to such scaled by 1e-18.
+/// Factor from prices scaled by 1e-9 to prices scaled by 1e-18.
 const E9: i128 = 1_000_000_000;
 
 fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
@@ -62,7 +62,7 @@ struct Partition {
     late: Vec<Late>,
     /// Trades with an id that their symbol had before.
     repeated: u64,
-    /// By group.
+    /// Snapshots, by group.
     snapshots: Vec<Vec<(i64, Vec<u8>)>>,
     /// Pages of symbols that have left, by number.
     pages: BTreeMap<i32, Vec<u8>>,
@@ -96,7 +96,7 @@ impl Partition {
         columns.rejected.pop().map_or(Ok(()), Err)
     }
 
-    /// An operator says how far event time has come.
+    /// Sets event time as an operator would.
     fn set_event_time(&mut self, offset: i64, event_time_max_ns: i64) {
         self.say_event_time(offset, event_time_max_ns, false);
     }
@@ -286,7 +286,7 @@ fn ticks() -> impl Strategy<Value = Vec<Tick>> {
 struct OnDevice {
     groups: DeviceGroups<usize>,
     begun: Option<Begun<usize>>,
-    /// How often one was begun before the one before was finished.
+    /// Number of batches that were begun before the previous one was finished.
     beside: usize,
 }
 
@@ -315,8 +315,8 @@ impl OnDevice {
     }
 }
 
-/// Whatever the cuts, wherever the barriers, and whether a group goes to a device as it is or as its snapshot: a device
-/// gives the signals and snapshots that the host gives.
+/// A device gives the signals and snapshots of the host, whatever the cuts and barriers. The state of a group goes to
+/// the device as it is, or as its snapshot.
 #[test]
 fn a_device_gives_what_the_host_gives() {
     let emulator = Emulator::new();
@@ -389,7 +389,8 @@ fn a_device_gives_what_the_host_gives() {
     assert!(beside.get() > 100, "{} batches were begun beside others", beside.get());
 }
 
-/// Bars of each symbol with their quotes, scaled by 1e-18, as ticks of these symbols come to: nothing is late, and all bars close.
+/// Bars of each symbol with their quotes, scaled by 1e-18, from ticks of these symbols: nothing is late, and all bars
+/// close.
 fn quotes_of(
     config: &StageConfig,
     ticks: &[Tick],
@@ -448,7 +449,7 @@ fn a_bar_has_the_last_quote_before_its_end() {
 }
 
 proptest! {
-    /// What a bar's quote is does not depend on when other symbols have it closed.
+    /// The quote of a bar does not depend on the time at which other symbols have it closed.
     #[test]
     fn quotes_of_bars_are_a_function_of_their_symbol_alone(ticks in ticks()) {
         let config = config(&["1s", "3s", "tick:3", "volume:4"], 10 * SECOND_NS);
@@ -501,7 +502,7 @@ proptest! {
         }
     }
 
-    /// A barrier gives the state as of its place, whatever comes behind it in the same batch.
+    /// A barrier gives the state at its place, whatever follows it in the same batch.
     #[test]
     fn barriers_cut_exactly(ticks in ticks(), at in any::<prop::sample::Index>(), rows in 1..50_usize) {
         let at = at.index(ticks.len());

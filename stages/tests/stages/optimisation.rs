@@ -1,5 +1,5 @@
-//! Mean-variance optimisation against solutions in 50 digits, written by `tests/scripts/make_portfolio_fixtures.py`, and against the
-//! conditions that an optimum meets.
+//! Mean-variance optimisation against solutions in 50 digits, written by `tests/scripts/make_portfolio_fixtures.py`,
+//! and against the conditions that an optimum meets.
 
 use std::io::Read;
 use std::path::Path;
@@ -23,8 +23,8 @@ impl Case {
         MeanVariance { covariance, means, lower, upper, budget: *budget, objective: *objective }.solve()
     }
 
-    /// What the conditions of Karush, Kuhn and Tucker are missed by: there are multipliers of budget and target for which the cost
-    /// rises where a weight is at its lower bound, falls where it is at its upper one, and does neither between.
+    /// Greatest violation of the conditions of Karush, Kuhn and Tucker. With the right multipliers of budget and
+    /// target, the cost rises at lower bounds, falls at upper bounds, and is flat between them.
     fn residual(&self, weights: &[f64]) -> f64 {
         let (aversion, linear) = match self.objective {
             Objective::RiskAversion(aversion) => (aversion, -1.0),
@@ -53,7 +53,8 @@ impl Case {
             0.0
         };
         let excess = |i: usize| slope[i] - level - target * (self.means[i] - mean);
-        // With a single free asset and a target the multipliers are not determined: what holds is the fixture's to say.
+        // With a single free asset and a target the multipliers are not determined: the fixture alone tells the
+        // solution.
         if free.is_empty() || (has_target && free.len() < 2) {
             return 0.0;
         }
@@ -107,7 +108,7 @@ fn weights_are_those_of_the_fixtures() {
         if let Objective::TargetReturn(target) = case.objective {
             worst_sum = worst_sum.max((found.mean - target).abs());
         }
-        // The conditions do tell: a little more of one asset and less of another is no optimum.
+        // The conditions do detect errors: a little more of one asset and less of another is no optimum.
         let mut other = found.weights.clone();
         let step = 1e-4;
         (other[0], other[1]) = (other[0] + step, other[1] - step);
@@ -181,10 +182,10 @@ fn edges_are_solved() {
     near(solve(Case { lower: vec![0.3, 0.0], upper: vec![0.3, 1.0], ..two_assets() }), &[0.3, 0.7]);
     near(solve(Case { objective: Objective::TargetReturn(0.1), ..two_assets() }), &[0.0, 1.0]);
     near(solve(Case { objective: Objective::TargetReturn(0.06), ..two_assets() }), &[0.8, 0.2]);
-    // Means that say nothing leave the least variance: 0.08 to 0.03.
+    // Equal means leave the least variance: 0.08 to 0.03.
     let even = Case { means: vec![0.1; 2], objective: Objective::TargetReturn(0.1), ..two_assets() };
     near(solve(even), &[8.0 / 11.0, 3.0 / 11.0]);
-    // Nothing varies: all that there is goes to the better asset.
+    // Nothing varies, so that everything goes to the better asset.
     let still = Covariance::new(2, vec![0.0; 4]).expect("positive");
     near(solve(Case { covariance: still, ..two_assets() }), &[0.0, 1.0]);
     // Returns of a day are small numbers, and two of three assets are the same one.

@@ -1,9 +1,9 @@
-//! Rows that are judged by themselves: what becomes of a tick does not depend on how ticks were put into records.
+//! Rows are judged one by one: the outcome of a tick does not depend on how ticks were put into records.
 
 use super::*;
 
 const MINUTE_NS: i64 = 60 * SECOND_NS;
-/// When all records were written: long after their ticks, as those of a recording.
+/// Writing time of all records: long after their ticks, as in a recording.
 const WRITTEN_NS: i64 = 1_000_000 * SECOND_NS;
 
 fn config() -> StageConfig {
@@ -15,18 +15,18 @@ fn config() -> StageConfig {
     }
 }
 
-/// The outcome of ticks: the number of a tick, and why it was left out.
+/// The outcome of ticks: numbers of the ticks that were left out, with reasons.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
     rejected: Vec<(usize, DeadLetterReason)>,
     late: Vec<usize>,
-    /// Bars, but for where they come from.
+    /// Bars, without the records that closed them.
     bars: Vec<(String, i64, Option<i64>)>,
     watermark_ns: Option<i64>,
     symbols: Vec<String>,
 }
 
-/// Ticks in records of so many each, with snapshots between.
+/// Runs ticks in records of `batch` each, with snapshots between.
 fn run(config: &StageConfig, ticks: &[Tick], batch: usize) -> Found {
     let mut partition = Partition::new(config);
     let mut found = Found::default();
@@ -51,7 +51,7 @@ fn run(config: &StageConfig, ticks: &[Tick], batch: usize) -> Found {
     }
     found.watermark_ns = partition.intake.watermark_ns();
     found.symbols = partition.intake.symbols_mut().iter().map(str::to_owned).collect();
-    // Bars that one tick closes are in the order of its record's symbols, which a batch may tell of earlier.
+    // Bars that one tick closes are in the order of its record's symbols, which a larger record may name earlier.
     found.bars.sort();
     found
 }
@@ -70,7 +70,7 @@ fn one_wrong_time_costs_itself_wherever_it_is() {
                 .collect();
             let found = run(&config, &ticks, batch);
             match wrong {
-                // Nothing tells that the first one is wrong before others say so.
+                // The first tick is not known to be wrong before others vote against it.
                 0 => assert_eq!((found.rejected.len(), found.late.len()), (0, 7), "batches of {batch}"),
                 wrong => {
                     let expected = [(wrong as usize, DeadLetterReason::BadTime)];

@@ -1,11 +1,11 @@
-//! Prices and sizes that are no 64-bit numbers of 1e-9.
+//! Prices and sizes that do not fit 64-bit numbers of 1e-9.
 
 use warptape_schemas::signal::{Bar, Signal};
 use warptape_schemas::{TickDecoder, encode_scaled_tick_batch};
 
 use super::*;
 
-/// Numbers of a bar of one symbol whose every tick closes one.
+/// Bars of one symbol, each closed by one tick.
 fn bars(ticks: &[Tick]) -> Vec<Signal<'static>> {
     let mut partition = Partition::new(&config(&["tick:1"], SECOND_NS));
     for (offset, tick) in (0..).zip(ticks) {
@@ -62,7 +62,7 @@ fn assert_near(one: f64, other: f64) {
     assert!((one - other).abs() <= 1e-9 * one.abs().max(1e-3), "{one} {other}");
 }
 
-/// What stopped a feed: a trade of 18,999,999,999 coins, among ordinary ones.
+/// A trade of 18,999,999,999 coins among ordinary ones, which once stopped a feed.
 #[test]
 fn a_large_size_fits_whatever_came_before() {
     let ordinary = trade("X:COIN", 1_000 * SECOND_NS, 8_120);
@@ -154,7 +154,7 @@ fn a_late_tick_keeps_its_scale() {
     intake.accept(1, 0, &mut columns, 0, queues, late);
     assert_eq!(late.len(), 1);
     let tick = columns.tick(0, intake.symbols_mut());
-    // In the symbol's scale, and with a size that fits 64 bits.
+    // The tick has the symbol's scale, and a size that fits 64 bits.
     assert_eq!((tick.price_e9, tick.scales.price), (501, 2));
     assert_eq!(
         i128::from(tick.size_e9) * 10_i128.pow(9 - u32::from(tick.scales.size)),

@@ -1,4 +1,4 @@
-//! The driver, and what it says of a GPU without a context.
+//! The driver, and its data of a GPU without a context.
 
 use std::ffi::{CStr, c_char};
 
@@ -7,17 +7,17 @@ use thiserror::Error;
 
 use super::DriverResult;
 
-/// Oldest version of CUDA that a driver may support, as `cuDriverGetVersion` counts: 12.0.
+/// Oldest version of CUDA that a driver may support, in the numbers of `cuDriverGetVersion`: 12.0.
 const CUDA_VERSION_MIN: i32 = 12_000;
 
 /// The driver, loaded and initialised.
 #[derive(Clone, Copy, Debug)]
 pub struct Driver {
-    /// The newest version of CUDA that it supports, as 12040 for 12.4.
+    /// The newest supported version of CUDA, such as 12040 for 12.4.
     pub version: i32,
 }
 
-/// Why there is no driver.
+/// Reasons for which there is no driver.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoDriver {
     #[error("libcuda.so (the NVIDIA driver) was not found")]
@@ -58,7 +58,7 @@ impl Driver {
     }
 }
 
-/// The driver's name of an error, and its words.
+/// The driver's name of an error, and its text.
 pub fn describe(error: DriverError) -> String {
     let text = |words: DriverResult<&CStr>| words.map(|words| words.to_string_lossy().into_owned());
     match (text(error.error_name()), text(error.error_string())) {
@@ -67,7 +67,7 @@ pub fn describe(error: DriverError) -> String {
     }
 }
 
-/// A GPU that the driver has shown.
+/// A GPU of the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct GpuHandle {
     pub(super) device: sys::CUdevice,
@@ -81,7 +81,7 @@ impl GpuHandle {
         result::device::get_name(self.device)
     }
 
-    /// In hexadecimal digits, as `nvidia-smi` groups them.
+    /// UUID in hexadecimal digits, grouped like those of `nvidia-smi`.
     pub fn uuid(self) -> DriverResult<String> {
         let mut uuid = sys::CUuuid { bytes: [0; 16] };
         // SAFETY: the pointer is to live bytes of the size that a UUID has.
@@ -90,7 +90,7 @@ impl GpuHandle {
         Ok([&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-"))
     }
 
-    /// As `0000:3b:00.0`.
+    /// Place on the bus, such as `0000:3b:00.0`.
     pub fn pci_bus_id(self) -> DriverResult<String> {
         let mut text = [0_u8; PCI_BUS_ID_BYTES];
         let pointer: *mut c_char = text.as_mut_ptr().cast();
@@ -99,7 +99,7 @@ impl GpuHandle {
         Ok(CStr::from_bytes_until_nul(&text).unwrap_or_default().to_string_lossy().into_owned())
     }
 
-    /// Major and minor.
+    /// Major and minor version.
     pub fn compute_capability(self) -> DriverResult<(u32, u32)> {
         let major = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
         let minor = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR;
@@ -115,7 +115,7 @@ impl GpuHandle {
         unsafe { result::device::total_mem(self.device) }.map(|bytes| bytes as u64)
     }
 
-    /// Whether it can read and write another one's memory.
+    /// True if it can read and write the memory of another GPU.
     pub fn can_access(self, other: GpuHandle) -> DriverResult<bool> {
         let mut can_access = 0;
         // SAFETY: the pointer is to a live number, and the driver gave the devices.

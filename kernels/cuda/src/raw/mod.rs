@@ -1,7 +1,7 @@
 //! All unsafe code of this crate: the driver's and the compiler's functions, behind types that free what they own.
 //!
-//! Neither library is linked: both are looked for when they are wanted. The driver's functions are reached from a
-//! [`Driver`] alone, which exists only once the library is loaded.
+//! The libraries are not linked: both are looked for when they are needed. Only a [`Driver`] gives access to the
+//! driver's functions, and it exists only once the library is loaded.
 #![allow(unsafe_code)]
 
 mod driver;
@@ -14,10 +14,10 @@ pub use nvrtc::{Nvrtc, Output};
 pub use session::{ARGS_BYTES_MAX, Function, Pinned, Session};
 pub use timing::TIMING_VERSION_MIN;
 
-/// What the driver says; its errors are codes.
+/// The result of a driver's call; its errors are codes.
 pub type DriverResult<T> = Result<T, cudarc::driver::DriverError>;
 
-/// Whether an error says that memory is full, of the device or of what the host can lend it.
+/// True if an error means that memory is full, on the device or in the host's pinned memory.
 pub fn is_out_of_memory(error: cudarc::driver::DriverError) -> bool {
     error.0 == cudarc::driver::sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY
 }

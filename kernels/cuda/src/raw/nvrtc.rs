@@ -1,4 +1,4 @@
-//! NVRTC, the compiler. It is loaded by the names that its packages give it, newer ones than cudarc knows among them.
+//! NVRTC, the compiler. It is loaded by the names of its packages, including newer ones than cudarc knows.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::ptr;
@@ -17,12 +17,12 @@ type Numbers = unsafe extern "C" fn(*mut c_int) -> c_int;
 type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
 type Words = unsafe extern "C" fn(c_int) -> *const c_char;
 
-/// What the compiler is to make.
+/// The output of the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Machine code.
     Cubin,
-    /// Text for the driver to compile, with a zero byte at its end.
+    /// PTX text for the driver to compile, with a zero byte at its end.
     Ptx,
 }
 
@@ -38,16 +38,16 @@ pub struct Nvrtc {
     ptx: Bytes,
     destroy: Destroy,
     words: Words,
-    /// Major and minor.
+    /// Major and minor version.
     pub version: (u32, u32),
-    /// Compute capabilities that it compiles for, as 90 for 9.0.
+    /// Compute capabilities for which it compiles, such as 90 for 9.0.
     pub architectures: Vec<u32>,
     /// Keeps the library loaded as long as its functions may be called.
     _library: Library,
 }
 
 impl Nvrtc {
-    /// Loads the first library of these names that there is; `None` where there is none.
+    /// Loads the first existing library of these names; `None` if none exists.
     pub fn load(names: &[impl AsRef<OsStr>]) -> Option<Result<Nvrtc, String>> {
         // SAFETY: NVRTC's initialisers are made for that.
         let library = names.iter().find_map(|name| unsafe { Library::new(name.as_ref()) }.ok())?;
@@ -62,8 +62,8 @@ impl Nvrtc {
     /// The library is NVRTC.
     unsafe fn of(library: Library) -> Result<Nvrtc, libloading::Error> {
         let (mut major, mut minor, mut count): (c_int, c_int, c_int) = (0, 0, 0);
-        // SAFETY: the types are those of nvrtc.h. Functions are used while the library is held. All pointers are to live
-        // numbers, as many as the library has said.
+        // SAFETY: the types are those of nvrtc.h. Functions are used while the library is held. All pointers are to
+        // live numbers, as many as the library has said.
         unsafe {
             let version = *library.get::<Version>(b"nvrtcVersion\0")?;
             let architecture_count = *library.get::<Numbers>(b"nvrtcGetNumSupportedArchs\0")?;
@@ -90,7 +90,7 @@ impl Nvrtc {
         }
     }
 
-    /// Compiles a program; otherwise says why not, in the compiler's words.
+    /// Compiles a program. An error is the compiler's text.
     pub fn compile(
         &self,
         name: &str,
@@ -131,14 +131,14 @@ impl Nvrtc {
     }
 }
 
-/// A program, which goes when it is dropped.
+/// A program, which is destroyed when it is dropped.
 struct Running<'a> {
     compiler: &'a Nvrtc,
     program: ProgramHandle,
 }
 
 impl Running<'_> {
-    /// Reads bytes that NVRTC gives in two calls: one function for their number, and one that writes them.
+    /// Reads bytes that NVRTC returns in two calls: one for their number, and one that writes them.
     fn bytes(&self, size_of: Size, bytes_of: Bytes) -> Result<Vec<u8>, String> {
         let mut size = 0;
         // SAFETY: the program lives, and the buffer has the size that is asked for first.

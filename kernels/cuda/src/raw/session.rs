@@ -1,4 +1,4 @@
-//! A GPU at work: its context, its streams, memory on both sides, and kernels.
+//! A GPU in use: its context, its streams, memory on both sides, and kernels.
 
 use std::ffi::{CString, c_void};
 use std::ptr::{self, NonNull};
@@ -9,10 +9,10 @@ use warptape_kernels::device::Address;
 
 use super::{DriverResult, GpuHandle};
 
-/// Greatest size of the arguments of a kernel, which is the least that all GPUs take.
+/// Greatest size of a kernel's arguments, in bytes: all GPUs accept at least this.
 pub const ARGS_BYTES_MAX: usize = 4096;
 
-/// The primary context of a GPU, shared by all who work with it in this process.
+/// The primary context of a GPU, shared by all its users in this process.
 pub(super) struct Context {
     device: sys::CUdevice,
     context: sys::CUcontext,
@@ -24,7 +24,7 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// A thread has one current context at a time, and may work with several GPUs.
+    /// Makes the context current. A thread has one current context at a time, and may work with several GPUs.
     pub(super) fn make_current(&self) -> DriverResult<()> {
         // SAFETY: the context is retained.
         unsafe { result::ctx::set_current(self.context) }
@@ -33,26 +33,26 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: it was retained once, and all that was made in it is gone: whatever is holds it. If this fails, the
-        // process has nothing left to release.
+        // SAFETY: it was retained once, and everything made in it is gone, because that holds the context. If this
+        // fails, the process has nothing left to release.
         let _ = unsafe { result::primary_ctx::release(self.device) };
     }
 }
 
-/// Two streams of a GPU: one for uploads, one for all else, which happens in the order of the calls. An upload waits for what was
-/// asked for before the upload before it, and whatever comes after an upload waits for that.
+/// Two streams of a GPU: one for uploads, one for all other calls, which run in their order. An upload waits for the
+/// calls before the upload before it, and every call after an upload waits for that.
 pub struct Session {
     pub(super) context: Arc<Context>,
     pub(super) stream: sys::CUstream,
     uploads: sys::CUstream,
-    /// Comes after what the next upload waits for.
+    /// An event behind the calls for which the next upload waits.
     asked: sys::CUevent,
 }
 
 // SAFETY: a stream belongs to no thread, and every call makes its context current first.
 unsafe impl Send for Session {}
 
-/// Which blocks of kernels a GPU begins first.
+/// The order in which a GPU begins blocks of kernels.
 #[derive(Clone, Copy)]
 enum Priority {
     Greatest,
@@ -67,15 +67,15 @@ impl Session {
         Session::new(Arc::new(Context { device: gpu.device, context }), Priority::Greatest)
     }
 
-    /// New streams of the least priority, in the same context. Nothing of one session waits for the other, but for an allocation or a
-    /// free of either, for which the driver may wait for all that the GPU does.
+    /// New streams of the least priority, in the same context. The two sessions do not wait for each other, except for
+    /// allocations and frees, for which the driver may wait for everything on the GPU.
     pub fn background(&self) -> DriverResult<Session> {
         Session::new(Arc::clone(&self.context), Priority::Least)
     }
 
     fn new(context: Arc<Context>, priority: Priority) -> DriverResult<Session> {
         context.make_current()?;
-        // Smaller numbers go first; both are 0 where a GPU knows no priorities.
+        // Smaller numbers go first; both are 0 if a GPU has no priorities.
         let (least, greatest) = result::stream::get_priority_range()?;
         let priority = match priority {
             Priority::Greatest => greatest,
@@ -87,21 +87,21 @@ impl Session {
         Ok(Session { context, stream: stream()?, uploads: stream()?, asked })
     }
 
-    /// The next upload waits for all that was asked for so far.
+    /// Has the next upload wait for all calls so far.
     pub fn settle(&self) -> DriverResult<()> {
         self.context.make_current()?;
         // SAFETY: the event and the stream live.
         unsafe { result::event::record(self.asked, self.stream) }
     }
 
-    /// Memory of undefined content.
+    /// Allocates memory with undefined content.
     pub fn allocate(&self, bytes: usize) -> DriverResult<Address> {
         self.context.make_current()?;
         // SAFETY: it is the device's memory, which is nobody's in this program.
         unsafe { result::malloc_sync(bytes.max(1)) }
     }
 
-    /// Frees memory, once everything before is done.
+    /// Frees memory once all earlier calls are done.
     pub fn free(&self, address: Address) -> DriverResult<()> {
         let done = self.synchronize();
         self.context.make_current()?;
@@ -119,7 +119,7 @@ impl Session {
         unsafe { result::memset_d8_async(address, 0, bytes, self.stream) }
     }
 
-    /// Copies the first bytes of host memory, which has to be waited for before it is seen again. What was asked for since the last
+    /// Copies the first bytes of host memory, which must be waited for before it is used again. Calls since the last
     /// upload or [`Session::settle`] may run beside it.
     pub fn upload(&self, to: Address, from: &mut Pinned, bytes: usize) -> DriverResult<()> {
         if bytes == 0 {
@@ -128,8 +128,8 @@ impl Session {
         self.context.make_current()?;
         from.is_in_use = true;
         let no_flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: the host memory is neither freed nor seen before the event, which comes after the copy. A stream waits for an
-        // event as it was recorded last, whatever becomes of the event later.
+        // SAFETY: the host memory is neither freed nor seen before the event, which comes after the copy. A stream
+        // waits for an event as it was recorded last, whatever becomes of the event later.
         unsafe {
             result::stream::wait_event(self.uploads, self.asked, no_flags)?;
             result::event::record(self.asked, self.stream)?;
@@ -139,12 +139,12 @@ impl Session {
         }
     }
 
-    /// Copies bytes to the beginning of host memory, which has to be waited for.
+    /// Copies bytes to the beginning of host memory, which must be waited for.
     pub fn download(&self, from: Address, to: &mut Pinned, bytes: usize) -> DriverResult<()> {
         self.download_on(self.stream, from, to, bytes)
     }
 
-    /// Likewise, without waiting for anything but uploads: of what is known to be there, beside kernels that leave it as it is.
+    /// Likewise, waiting for uploads only. The bytes must be complete, and later kernels must not change them.
     pub fn download_beside(&self, from: Address, to: &mut Pinned, bytes: usize) -> DriverResult<()> {
         self.download_on(self.uploads, from, to, bytes)
     }
@@ -175,20 +175,20 @@ impl Session {
         unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }
     }
 
-    /// Waits until everything is done, uploads too: the stream waits for each of them.
+    /// Waits until all calls are done, uploads too, because the stream waits for each of them.
     pub fn synchronize(&self) -> DriverResult<()> {
         self.context.make_current()?;
         // SAFETY: the stream lives.
         unsafe { result::stream::synchronize(self.stream) }
     }
 
-    /// Bytes of the device's memory that are free.
+    /// Bytes of free memory of the device.
     pub fn memory_free_bytes(&self) -> DriverResult<usize> {
         self.context.make_current()?;
         result::mem_get_info().map(|(free, _)| free)
     }
 
-    /// Functions of a program: machine code, or PTX that ends with a zero byte.
+    /// Loads functions of a program: machine code, or PTX that ends with a zero byte.
     pub fn load(&self, image: &[u8], functions: &[&str]) -> DriverResult<Vec<Function>> {
         self.context.make_current()?;
         // SAFETY: the image is one that the compiler made; the driver copies it.
@@ -203,7 +203,7 @@ impl Session {
         functions.iter().map(function).collect()
     }
 
-    /// Runs a function that takes one struct by value, given its bytes.
+    /// Runs a function that takes one struct by value, given as bytes.
     pub fn launch(
         &self,
         function: &Function,
@@ -211,18 +211,19 @@ impl Session {
         block_threads: u32,
         args: &[u8],
     ) -> DriverResult<()> {
-        // The driver copies as much as the function takes, and asks nobody how much there is.
+        // The driver copies as much as the function takes, without a check of the buffer's size.
         let mut aligned = Args([0; ARGS_BYTES_MAX]);
         aligned.0[..args.len()].copy_from_slice(args);
         let mut params: [*mut c_void; 1] = [ptr::from_mut(&mut aligned).cast()];
         self.context.make_current()?;
         let (grid, block) = ((blocks, 1, 1), (block_threads, 1, 1));
-        // SAFETY: the one parameter is a struct no larger than the buffer, aligned for anything it may hold, and is copied
-        // before this returns. The kernel sees the device's memory; what it does there is no memory of this program.
+        // SAFETY: the one parameter is a struct no larger than the buffer, aligned for anything it may hold, and is
+        // copied before this returns. The kernel sees the device's memory; what it does there is no memory of this
+        // program.
         unsafe { result::launch_kernel(function.function, grid, block, 0, self.stream, &mut params) }
     }
 
-    /// Host memory that the device can reach, of zeros.
+    /// Host memory of zeros that the device can reach.
     pub fn pin(&self, bytes: usize) -> DriverResult<Pinned> {
         self.context.make_current()?;
         let last_use = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
@@ -279,7 +280,7 @@ impl Drop for Module {
     }
 }
 
-/// A kernel that is loaded, to be launched in the context that loaded it.
+/// A loaded kernel, to be launched in the context that loaded it.
 pub struct Function {
     _module: Arc<Module>,
     function: sys::CUfunction,
@@ -295,7 +296,7 @@ pub struct Pinned {
     context: Arc<Context>,
     pointer: NonNull<u8>,
     bytes: usize,
-    /// Comes after the last copy from or to it.
+    /// An event behind the last copy from or to the memory.
     last_use: sys::CUevent,
     is_in_use: bool,
 }
@@ -319,7 +320,7 @@ impl Pinned {
         Ok(())
     }
 
-    /// What is in it, to be read and written once it was waited for.
+    /// The memory's bytes, which must have been waited for.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         assert!(!self.is_in_use, "host memory is waited for before it is seen");
         // SAFETY: so many bytes were allocated and written, and no copy is under way.

@@ -1,17 +1,17 @@
-//! What is measured on a GPU's own clock, and launches that were recorded once.
+//! Times by a GPU's own clock, and launches that are recorded once.
 
 use cudarc::driver::{result, sys};
 
 use super::{DriverResult, Session};
 
-/// CUDA's version with which cuEventElapsedTime_v2 came, as the driver numbers them: cudarc knows no other one.
+/// CUDA's version, in the driver's numbers, that introduced cuEventElapsedTime_v2: cudarc knows no other form.
 pub const TIMING_VERSION_MIN: i32 = 12_080;
 
-/// A moment of the GPU's: when all that was asked for before it was done.
+/// A moment of the GPU: the time at which all earlier calls are done.
 pub struct Moment(sys::CUevent);
 
 impl Moment {
-    /// Milliseconds until a later moment, both of which have passed. Takes a driver for [`TIMING_VERSION_MIN`] or later.
+    /// Milliseconds until a later moment; both must have passed. Needs a driver of [`TIMING_VERSION_MIN`] or later.
     pub fn ms_until(&self, later: &Moment) -> DriverResult<f64> {
         // SAFETY: both events live.
         unsafe { result::event::elapsed(self.0, later.0) }.map(f64::from)
@@ -33,7 +33,7 @@ pub struct Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: nobody else has them. What was launched goes on.
+        // SAFETY: nobody else has them. Launched work goes on.
         unsafe {
             let _ = result::graph::exec_destroy(self.launched);
             let _ = result::graph::destroy(self.graph);
@@ -42,7 +42,7 @@ impl Drop for Graph {
 }
 
 impl Session {
-    /// This moment.
+    /// The present moment.
     pub fn moment(&self) -> DriverResult<Moment> {
         self.context.make_current()?;
         let moment = Moment(result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)?);
@@ -51,7 +51,7 @@ impl Session {
         Ok(moment)
     }
 
-    /// Records launches in place of launching.
+    /// Records launches instead of launching.
     pub fn record(&self, launches: impl FnOnce() -> DriverResult<()>) -> DriverResult<Graph> {
         self.context.make_current()?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -62,7 +62,7 @@ impl Session {
         let graph = unsafe { result::stream::end_capture(self.stream) };
         recorded?;
         let graph = graph?;
-        // SAFETY: the graph was just made; where it cannot be launched it goes.
+        // SAFETY: the graph was just made, and is destroyed if it cannot be launched.
         unsafe {
             let flags = sys::CUgraphInstantiate_flags(0);
             match result::graph::instantiate(graph, flags) {
@@ -75,7 +75,7 @@ impl Session {
         }
     }
 
-    /// Launches what was recorded.
+    /// Launches a recorded graph.
     pub fn launch_graph(&self, graph: &Graph) -> DriverResult<()> {
         self.context.make_current()?;
         // SAFETY: both live.

@@ -1,4 +1,4 @@
-//! The boundaries of several puts, improved in step until all stand still, whoever takes the integrals.
+//! The boundaries of several puts, improved in step until all stand still, with any implementation of the integrals.
 
 use std::convert::Infallible;
 
@@ -8,21 +8,21 @@ use super::points::{BY_VALUES, BY_VALUES_BELOW, Curve, Levels, NO_LEVEL, Premium
 use crate::isa::{HotLoop, Isa};
 use crate::math::{exp, ln_of_positive};
 
-/// A boundary stands still when no level changes by more.
+/// Greatest change of a level at which a boundary stands still.
 const STILL: f64 = 1e-13;
-/// Or after so many steps, if none changes by more than this.
+/// Number of steps after which a boundary stands still if no level changes by more than `NEARLY_STILL`.
 const STEPS_MAX: usize = 96;
 const NEARLY_STILL: f64 = 1e-7;
-/// The boundary of an option without expiry is so much below where it begins at expiry, at least.
+/// Greatest ratio of the boundary of an option without expiry to the start of the boundary at expiry.
 const ENDLESS_MAX: f64 = 1.0 - 1e-12;
-/// The least level that is begun with.
+/// The least initial level.
 const LEVEL_MIN: f64 = -600.0;
 
-/// Who takes integrals.
+/// An implementation of the integrals.
 pub trait Integrals {
     type Error;
 
-    /// Better levels by curves through these.
+    /// Improved levels from curves through these.
     fn improve(
         &mut self,
         puts: &[Put],
@@ -30,20 +30,20 @@ pub trait Integrals {
         levels: &[Levels],
     ) -> Result<Vec<Levels>, Self::Error>;
 
-    /// What exercise beyond the curves is worth, while they are the boundaries.
+    /// The value of exercise beyond the curves, if these are the boundaries.
     fn premiums(&mut self, puts: &[Put], curves: &[Curve]) -> Result<Vec<Premium>, Self::Error>;
 }
 
-/// What became of a put.
+/// The result for a put.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settled {
-    /// Whether it is best to exercise now.
+    /// True if it is best to exercise now.
     pub is_exercised: bool,
     pub premium: Premium,
 }
 
-/// Finds the boundaries of puts, and their premiums; none if one does not settle. If one does not by the first way, all are improved by
-/// values, in the way in which nothing cancels.
+/// Finds the boundaries of puts, and their premiums; `None` if one does not settle. If one does not settle by the first
+/// way, all are improved by values, in the way without cancellation.
 pub fn settle<I: Integrals>(puts: &[Put], integrals: &mut I) -> Result<Option<Vec<Settled>>, I::Error> {
     let found = settle_by_first_way(puts, integrals)?;
     if found.is_some() || puts[0].is_out_of_reach() {
@@ -57,7 +57,7 @@ fn by_values(puts: &[Put]) -> Vec<Put> {
     puts.iter().map(|put| Put { way, ..*put }).collect()
 }
 
-/// The boundary that [`settle`] finds for one put: as a curve, and its level now; none if it does not settle.
+/// The boundary that [`settle`] finds for one put, as a curve, with its level now; `None` if it does not settle.
 pub fn boundary<I: Integrals>(put: &Put, integrals: &mut I) -> Result<Option<(Curve, f64)>, I::Error> {
     let mut found = levels_of(std::slice::from_ref(put), integrals)?;
     if found.is_none() {
@@ -66,7 +66,7 @@ pub fn boundary<I: Integrals>(put: &Put, integrals: &mut I) -> Result<Option<(Cu
     Ok(found.map(|levels| (curve(&levels[0]), levels[0][0])))
 }
 
-/// Value of an exercise beyond a boundary; it holds at any spot.
+/// The result for a put from its level now and its premium, with the premium of the endless years.
 pub fn settled(put: &Put, level: f64, premium: Premium) -> Settled {
     let ln_level = put.ln_limit + level;
     let premium = match put.endless_years > 0.0 {
@@ -76,8 +76,8 @@ pub fn settled(put: &Put, level: f64, premium: Premium) -> Settled {
     Settled { is_exercised: put.ln_spot <= ln_level, premium }
 }
 
-/// The same, by the first way alone. All puts take as many steps as the slowest, so that what differs between two is what their numbers
-/// make.
+/// Likewise, by the first way alone. All puts take as many steps as the slowest, so that differences between two come
+/// from their numbers alone.
 pub fn settle_by_first_way<I: Integrals>(
     puts: &[Put],
     integrals: &mut I,
@@ -116,8 +116,8 @@ pub fn share(node: usize) -> f64 {
     0.5 * (1.0 + CHEBYSHEV[node])
 }
 
-/// The boundary to begin with (Barone-Adesi and Whaley, *Efficient Analytic Approximation of American Option Values*, 1987), by that of
-/// an option without expiry.
+/// The initial boundary (Barone-Adesi and Whaley, *Efficient Analytic Approximation of American Option Values*, 1987),
+/// from that of an option without expiry.
 fn seed(put: &Put) -> Levels {
     let Put { rate, carry, volatility, ln_limit, .. } = *put;
     let variance = volatility * volatility;

@@ -11,7 +11,7 @@ use crate::device::{
     Address, Device, DeviceError, IMPROVE_BOUNDARIES, WEIGH_PREMIUMS, WorkMemory, Workspace, with_workspace,
 };
 
-/// As `EarlyExerciseArgs` of `early_exercise.cu`.
+/// Arguments of the kernels: `EarlyExerciseArgs` of `early_exercise.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct EarlyExerciseArgs {
@@ -23,7 +23,7 @@ struct EarlyExerciseArgs {
     premiums: Address,
 }
 
-/// As [`boundary::settle`](super::boundary::settle).
+/// Computes [`boundary::settle`](super::boundary::settle).
 pub fn settle(
     device: &mut dyn Device,
     memory: &mut WorkMemory,

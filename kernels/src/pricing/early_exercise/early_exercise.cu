@@ -1,4 +1,5 @@
-// Boundaries of early exercise and their premiums: the twin of `points.rs`, which has the order of all sums; the formulas are in `mod.rs`.
+// Early-exercise boundaries and premiums: the twin of `points.rs`, which has the order of all sums; formulas are in
+// `mod.rs`.
 
 #include "normal.cuh"
 

@@ -1,5 +1,5 @@
-//! What exercise is worth in the first years of an option with so many that its boundary is that of an option without expiry, a number
-//! `b`, in closed form. It knows nothing of curves.
+//! The value of exercise in the first years of a long option, in closed form. In these years its boundary is that of an
+//! option without expiry, a number `b`. This module knows nothing of curves.
 //!
 //! With `x = ln(S/b)`, a drift μ of the price's logarithm and `γ² = μ² + 2ρσ²`, a leg of the premium is
 //!
@@ -8,8 +8,9 @@
 //! A = e^{−(μ + γ)x/σ²}·Φ((γh − x)/(σ√h)),   C = e^{(γ − μ)x/σ²}·Φ(−(γh + x)/(σ√h))      where x ≥ 0,
 //! ```
 //!
-//! by parts and by the time at which a Brownian motion first comes to a level (Borodin and Salminen, *Handbook of Brownian Motion*, 2002,
-//! II.2). Where x < 0, A and C are those of −x and −μ, and `J(x) = 1 − e^{−ρh}·Φ(…) − ((γ + μ)·A + (γ − μ)·C) / 2γ`.
+//! by parts and by the time at which a Brownian motion first reaches a level (Borodin and Salminen, *Handbook of
+//! Brownian Motion*, 2002, II.2). If x < 0, A and C are those of −x and −μ, and
+//! `J(x) = 1 − e^{−ρh}·Φ(…) − ((γ + μ)·A + (γ − μ)·C) / 2γ`.
 
 use super::points::{Premium, Put};
 use crate::math::{exp, mills, normal_cdf};
@@ -21,7 +22,8 @@ struct Leg {
     curvature: f64,
 }
 
-/// The premium of the endless years, with `ln b`: what cash earns, less what the asset gives up. γ is the same in both legs.
+/// The premium of the endless years, with `ln b`: earnings on cash minus those of the asset. γ is the same in both
+/// legs.
 pub fn premium(put: &Put, ln_level: f64) -> Premium {
     let Put { spot, rate, carry, volatility, endless_years, .. } = *put;
     let variance = volatility * volatility;
@@ -72,10 +74,11 @@ mod tests {
         (settled.is_exercised, settled.premium)
     }
 
-    /// Where there are more years than the boundary takes, and few enough for integrals over all of them, both ways are the same.
+    /// Compares both ways for an option with endless years that are few enough for integrals over all years.
     #[test]
     fn the_closed_form_is_the_integral_over_the_endless_years() {
-        // Drifts of the rates; then of the variance, with yields of either sign, where no curve is right to as many digits.
+        // Drifts of the rates; then of the variance, with yields of either sign, for which no curve is right to as many
+        // digits.
         for (rate, carry, volatility, tolerance) in [
             (0.02, 0.15, 0.03, 1e-9),
             (0.05, 0.08, 0.01, 1e-9),
@@ -92,7 +95,7 @@ mod tests {
                 .flat_map(|times| [-0.02, 0.001, 0.1, 0.5, 1.0, 1.5].map(|away| (times, away)))
             {
                 let years = curve_years * times;
-                // Below the boundary, and above it by a part of what the price falls.
+                // The spot is below the boundary, or above it by a part of the price's fall.
                 let spot = power / (power + 1.0) * exp(away * -drift * years);
                 let way = if carry < 0.0 { BY_VALUES_BELOW } else { BY_SLOPES };
                 let whole = Put { way, ..Put::new(spot, rate, carry, volatility, years) };

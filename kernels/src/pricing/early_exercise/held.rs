@@ -1,5 +1,5 @@
-//! The boundary of an option that is held while the price of its asset moves: it does not depend on the spot, so that it is found once for
-//! all scenarios that move nothing else.
+//! The boundary of an option that is held while the price of its asset moves. It does not depend on the spot, so it is
+//! found once for all scenarios that move only spots.
 
 use super::boundary::{self, Host, Integrals, Settled};
 use super::points::{Curve, Put};
@@ -9,12 +9,13 @@ use crate::math::ln_of_positive;
 use crate::pricing::black_scholes::Greeks;
 use crate::pricing::options::{AssetMarket, OptionKind, Options};
 
-/// An option with its boundary of exercise.
+/// An option with its exercise boundary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExerciseBoundary {
     option: AmericanOption,
     put: Put,
-    /// The boundary, and its level now; none where the option is never exercised early, or not by any price that it may come to.
+    /// The boundary, and its level now; `None` if the option is never exercised early, or not at any price that it may
+    /// reach.
     found: Option<(Curve, f64)>,
     /// True if it is never exercised early, whatever the spot.
     is_european: bool,
@@ -38,13 +39,13 @@ impl AmericanOption {
 }
 
 impl ExerciseBoundary {
-    /// The option that it is of.
+    /// The option of the boundary.
     pub fn option(&self) -> &AmericanOption {
         &self.option
     }
 
-    /// The value of the option at each of these spots: that of [`AmericanOption::value`], bit for bit where the spot is its own. Not a number
-    /// at a spot within reach of a boundary that is not found.
+    /// The value of the option at each of these spots: that of [`AmericanOption::value`], bit for bit if the spot is
+    /// its own. NaN at a spot within reach of a boundary that is not found.
     pub fn values(&self, isa: Isa, spots: &[f64]) -> Vec<f64> {
         let AmericanOption { market, kind, strike, expiry_years } = self.option;
         let (mut options, mut european) = (Options::default(), Greeks::default());
@@ -81,7 +82,7 @@ impl ExerciseBoundary {
         (0..spots.len()).map(value).collect()
     }
 
-    /// Derivative of the value by the spot, where that is.
+    /// Derivative of the value by the spot, at the option's own spot.
     pub fn delta(&self, isa: Isa) -> f64 {
         let AmericanOption { market, kind, strike, expiry_years } = self.option;
         let (mut options, mut european) = (Options::default(), Greeks::default());
@@ -112,7 +113,7 @@ impl ExerciseBoundary {
 mod tests {
     use super::*;
 
-    /// A boundary that is out of reach of the spot of now need not be out of that of another.
+    /// A boundary out of reach of the present spot may be within reach of another.
     #[test]
     fn a_boundary_that_is_not_found_gives_no_value_within_its_reach() {
         let market = AssetMarket { spot: 1e6, rate: 0.05, dividend_yield: 0.0, volatility: 0.2 };

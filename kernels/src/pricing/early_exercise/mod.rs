@@ -1,5 +1,5 @@
-//! American options on one asset, exercisable at any time, by their boundary (Andersen, Lake and Offengenden, *High Performance American
-//! Option Pricing*, Journal of Computational Finance 20, 2016).
+//! American options on one asset, exercisable at any time, by their exercise boundary. The source is Andersen, Lake and
+//! Offengenden, *High Performance American Option Pricing*, Journal of Computational Finance 20, 2016.
 //!
 //! ```text
 //! seed ──► boundary at 33 nodes of √τ ──► improved by integrals over itself ──┐
@@ -7,29 +7,32 @@
 //!                    └────────────────────────────────────────────────────────┘──► premium over the European option
 //! ```
 //!
-//! A put of strike 1 is exercised once the price falls to `B(τ)`, τ years before expiry, and is worth the European option and what
-//! exercise earns (Kim 1990), with `v = T − τ` years from now:
+//! A put of strike 1 is exercised once the price falls to `B(τ)`, τ years before expiry. It is worth the European
+//! option plus the earnings of exercise (Kim 1990), with `v = T − τ` years from now:
 //!
 //! ```text
 //! premium = ∫₀ᵀ r·e^{−rv}·Φ(−d₂(v, S/B(T−v))) − q·S·e^{−qv}·Φ(−d₁(v, S/B(T−v))) dv
 //! ```
 //!
-//! `B` solves one of two fixed-point equations: that the option is worth what exercise pays where `S = B` (B of the paper, which always
-//! settles), or that its slope is there that of exercise (A, which settles faster where `(r − q)·√T/σ < 0.2`). Between nodes
-//! `ln²(B/X)` is a polynomial in √τ, with `X = min(1, r/q)`, where B ends. Integrals are taken over θ with `u = τ·sin²θ`, so that all
-//! square roots in them are smooth: by Gauss and Legendre for the boundary, by Takahasi and Mori for the premium, which has a thin layer at
-//! `v = 0` where the spot is near the boundary. A call is a put with spot and strike, and rate and yield, in each other's place.
+//! `B` solves one of two fixed-point equations at `S = B`. By B of the paper, the option is worth the payoff of
+//! exercise, which always settles. By A, its slope is that of exercise, which settles faster if `(r − q)·√T/σ < 0.2`.
+//! Between nodes `ln²(B/X)` is a polynomial in √τ, with `X = min(1, r/q)`, where B ends. Integrals are taken over θ
+//! with `u = τ·sin²θ`, so that all square roots in them are smooth. The boundary uses Gauss and Legendre's points. The
+//! premium uses Takahasi and Mori's, because it has a thin layer at `v = 0` if the spot is near the boundary. A call is
+//! a put with spot and strike, and rate and yield, exchanged.
 //!
-//! Where A does not settle, B is taken; with a negative q by what is below the boundary, since terms of what is above grow as `e^{−qτ}`
-//! and cancel. Where the price falls by itself and time is long, all happens in a layer that is thin beside T: after `τ = 40/λ`, with
-//! `λ = r + (r − q − σ²/2)²/2σ²`, B is that of an option without expiry to all digits. If T is more than six times that, the curve is one
-//! of the last `40/λ` years, and the integral over those before is a closed form (`endless.rs`).
+//! If A does not settle, B is taken. With a negative q it integrates below the boundary, since terms above grow as
+//! `e^{−qτ}` and cancel. If the price drifts down and time is long, everything happens in a layer that is thin beside
+//! T. After `τ = 40/λ`, with `λ = r + (r − q − σ²/2)²/2σ²`, B equals that of an option without expiry to all digits. If
+//! T is more than six times that, the curve covers the last `40/λ` years. The integral over the years before is then a
+//! closed form (`endless.rs`).
 //!
-//! Delta and gamma are derivatives of the integral, theta follows from the equation of Black and Scholes, vega and rho are differences
-//! of two premiums whose boundaries were improved as often, added to those of the European option.
+//! Delta and gamma are derivatives of the integral, and theta follows from the equation of Black and Scholes. Vega and
+//! rho are differences of two premiums, whose boundaries took the same number of steps, added to those of the European
+//! option.
 //!
-//! Where `q < r < 0` (of a call `r < q < 0`) the option is exercised between two boundaries: that is refused. With `r ≤ 0` and `q ≥ r`
-//! a put is never exercised early, and is the European one.
+//! If `q < r < 0` (for a call `r < q < 0`), the option is exercised between two boundaries, which is refused. If
+//! `r ≤ 0` and `q ≥ r`, a put is never exercised early, and equals the European one.
 
 mod boundary;
 mod device;
@@ -48,11 +51,12 @@ use boundary::{Host, Settled};
 pub use held::ExerciseBoundary;
 use points::{Premium, Put};
 
-/// Least rate at which early exercise counts: below it exercise earns less than 1e-10 of the strike.
+/// Least rate at which early exercise counts: below it, exercise earns less than 1e-10 of the strike.
 const RATE_MIN: f64 = 1e-13;
-/// `(r − q)·√T/σ` from which boundaries are improved by values, not by slopes.
+/// The value of `(r − q)·√T/σ` from which boundaries are improved by values, not by slopes.
 const SMOOTH_MAX: f64 = 0.2;
-/// By how much of itself the volatility is moved to either side for vega, and a rate for rho, in a year at most.
+/// Relative move of the volatility to either side for vega. Absolute move of a rate for rho, which is divided by the
+/// years until expiry if these exceed one.
 const VOLATILITY_BUMP: f64 = 1e-4;
 const RATE_BUMP: f64 = 1e-5;
 
@@ -69,12 +73,12 @@ pub struct AmericanOption {
     pub expiry_years: f64,
 }
 
-/// What it is worth, and its Greeks where they were wanted.
+/// The value of an option, and its Greeks if wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AmericanValue {
-    /// Never less than what exercise pays now, nor than the European option.
+    /// The price, at least the payoff of immediate exercise and the European price.
     pub price: f64,
-    /// The Greeks; where it is best to exercise now, those of what exercise pays.
+    /// The Greeks; those of the payoff if it is best to exercise now. `None` if they were not wanted.
     pub greeks: Option<AmericanGreeks>,
 }
 
@@ -87,7 +91,7 @@ pub struct AmericanGreeks {
     pub gamma: f64,
     /// Derivative by volatility, per 1.0.
     pub vega: f64,
-    /// Derivative by time that passes, per year.
+    /// Derivative by passing time, per year.
     pub theta: f64,
     /// Derivative by the rate, per 1.0.
     pub rho: f64,
@@ -95,7 +99,7 @@ pub struct AmericanGreeks {
     pub rho_foreign: f64,
 }
 
-/// Why an American option has no value here.
+/// Reasons for which an American option has no value here.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum AmericanError {
     /// A number is out of range.
@@ -117,18 +121,19 @@ pub enum AmericanError {
     Unsettled,
 }
 
-/// What is known of an option before any boundary.
+/// The known values of an option before any boundary is found.
 struct Begun {
     /// Price, delta, gamma, vega, theta, rho of the European option.
     european: [f64; 6],
-    /// Puts of strike 1: the option itself, then with volatilities and rates moved. None if it is never exercised early.
+    /// Puts of strike 1: the option itself, then with moved volatilities and rates. Empty if it is never exercised
+    /// early.
     puts: Vec<Put>,
-    /// Two with yields moved, which take steps of their own.
+    /// Two puts with moved yields, which take a number of steps of their own.
     of_yields: Vec<Put>,
 }
 
 impl AmericanOption {
-    /// Whether it can be valued, as far as that is known before.
+    /// Checks that it can be valued, as far as that is known beforehand.
     pub fn check(&self) -> Result<(), AmericanError> {
         Options::default().push(self.kind, &self.market, self.strike, self.expiry_years)?;
         self.check_boundaries()
@@ -175,7 +180,7 @@ impl AmericanOption {
         -(self.expiry_years * self.market.spot * delta)
     }
 
-    /// The put of strike 1 that it is.
+    /// The equivalent put of strike 1.
     fn put(&self) -> Put {
         let AssetMarket { spot, rate, dividend_yield, volatility } = self.market;
         match self.kind {
@@ -188,7 +193,7 @@ impl AmericanOption {
         }
     }
 
-    /// What is known before any boundary; all puts have the times and the way of the option itself.
+    /// The known values before any boundary; all puts have the times and the way of the option itself.
     fn begin(&self, isa: Isa, has_greeks: bool) -> Result<Begun, AmericanError> {
         self.check()?;
         let (mut options, mut greeks) = (Options::default(), Greeks::default());
@@ -209,7 +214,8 @@ impl AmericanOption {
         Ok(Begun { european: columns.map(|column| column[0]), puts, of_yields })
     }
 
-    /// The option with a greater and a lesser volatility, and with a greater and a lesser rate. What exercise earns stays positive.
+    /// The option with a greater and a lesser volatility, and with a greater and a lesser rate. The earnings of
+    /// exercise stay positive.
     fn moved(&self) -> [Self; 4] {
         let AssetMarket { rate, volatility, .. } = self.market;
         let with_volatility =
@@ -234,8 +240,8 @@ impl AmericanOption {
         [with(dividend_yield + by), with(if is_least { dividend_yield } else { dividend_yield - by })]
     }
 
-    /// The value by the boundaries of the puts, or none if one did not settle, and their premiums; without those of moved yields there is no
-    /// Greek by the yield.
+    /// The value from the results of the puts; an error if one did not settle. Without results of moved yields there is
+    /// no Greek by the yield.
     fn conclude(
         &self,
         begun: &Begun,
@@ -277,7 +283,7 @@ impl AmericanOption {
             };
             return Ok(AmericanValue { price: pays, greeks: Some(greeks) });
         }
-        // In the unit of the put: the strike, or of a call the spot, by which amount it changes too.
+        // The unit of the put is the strike or, for a call, the spot; a change of the spot then changes the unit too.
         let Premium { amount, delta, gamma } = *premium;
         let (unit, delta, gamma) = match self.kind {
             OptionKind::Put => (self.strike, delta, gamma / self.strike),

@@ -1,11 +1,11 @@
-//! Nodes and weights in 50 digits, rounded to the nearest double. `tests/scripts/make_early_exercise_nodes.py` writes `nodes.bin`: doubles, the
-//! least byte first.
+//! Nodes and weights in 50 digits, rounded to the nearest double. `tests/scripts/make_early_exercise_nodes.py` writes
+//! `nodes.bin`: doubles, the least byte first.
 
 /// Nodes of a boundary, besides expiry.
 pub const NODES: usize = 32;
-/// Points of the integrals that a boundary is improved by.
+/// Points of the integrals that improve a boundary.
 pub const LEVEL_POINTS: usize = 64;
-/// Points of the integral that is the premium.
+/// Points of the integral of the premium.
 pub const PREMIUM_POINTS: usize = 256;
 
 const BYTES: &[u8; 8 * (NODES + 3 * LEVEL_POINTS + 3 * PREMIUM_POINTS)] = include_bytes!("nodes.bin");
@@ -15,18 +15,18 @@ const PREMIUMS_FROM: usize = NODES + 3 * LEVEL_POINTS;
 pub const CHEBYSHEV: [f64; NODES] = column(0);
 /// `sin θ` of the points from 0 to π/2, by Gauss and Legendre.
 pub const LEVEL_SINES: [f64; LEVEL_POINTS] = column(NODES);
-/// `cos θ` of the same.
+/// `cos θ` of the same points.
 pub const LEVEL_COSINES: [f64; LEVEL_POINTS] = column(NODES + LEVEL_POINTS);
 /// Their weights, times `2 sin θ cos θ`.
 pub const LEVEL_WEIGHTS: [f64; LEVEL_POINTS] = column(NODES + 2 * LEVEL_POINTS);
 /// `sin θ` of the points from 0 to π/2, by Takahasi and Mori.
 pub const PREMIUM_SINES: [f64; PREMIUM_POINTS] = column(PREMIUMS_FROM);
-/// `cos θ` of the same.
+/// `cos θ` of the same points.
 pub const PREMIUM_COSINES: [f64; PREMIUM_POINTS] = column(PREMIUMS_FROM + PREMIUM_POINTS);
 /// Their weights, times `2 sin θ cos θ`.
 pub const PREMIUM_WEIGHTS: [f64; PREMIUM_POINTS] = column(PREMIUMS_FROM + 2 * PREMIUM_POINTS);
 
-/// So many numbers, from the one at this place on.
+/// `N` numbers, from the one at this place on.
 const fn column<const N: usize>(from: usize) -> [f64; N] {
     let mut column = [0.0; N];
     let mut number = 0;
@@ -53,7 +53,7 @@ mod tests {
             }
             assert!(sines.is_sorted() && cosines.iter().rev().is_sorted());
         }
-        // The integral of 2 sin θ cos θ from 0 to π/2.
+        // The integral of 2 sin θ cos θ from 0 to π/2 is 1.
         for weights in [&LEVEL_WEIGHTS[..], &PREMIUM_WEIGHTS] {
             assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-13);
         }

@@ -1,4 +1,5 @@
-//! The integrals of one put: the twin of `early_exercise.cu`. Points are taken eight side by side, and sums by lane, then by halves.
+//! The integrals of one put: the twin of `early_exercise.cu`. Points are taken eight side by side, and sums by lane,
+//! then by halves.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -9,34 +10,34 @@ use super::nodes::{
 };
 use crate::math::{density_and_cdf, exp, ln_of_positive};
 
-/// Points side by side.
+/// Number of points side by side.
 const LANES: usize = 8;
 const _: () = assert!(LEVEL_POINTS.is_multiple_of(LANES) && PREMIUM_POINTS.is_multiple_of(LANES));
-/// A boundary in strikes is between these, or it is none.
+/// Range of a boundary, in strikes; a result outside is not a boundary.
 const RATIOS: [f64; 2] = [1e-300, 1e300];
-/// Stands in the place of a level where there is none. Levels are never positive.
+/// Mark of a missing level. Levels are never positive.
 pub const NO_LEVEL: f64 = 1.0;
-/// Logarithms of boundaries are taken for so much at least where their inverse is needed.
+/// Least logarithm of a boundary when its inverse is needed.
 const LN_MIN: f64 = -690.0;
 
-/// Deviations beyond which nothing has a probability that is a number.
+/// Number of deviations beyond which probabilities are 0 as numbers.
 const DEVIATIONS_MAX: f64 = 40.0;
-/// The boundary's distance from that of an option without expiry falls as `exp(−pace·τ)`: where `pace·τ` is more than this, nothing is
-/// left of it.
+/// Value of `pace·τ` from which the boundary equals that of an option without expiry: the distance of the two falls as
+/// `exp(−pace·τ)`.
 const SETTLED_AFTER: f64 = 40.0;
-/// With more years than so many times those after which the boundary has settled, integrals over all of them have too few points: with
-/// ten times those years they are off by up to 1e-8, with thirty times by up to 1e-6.
+/// Multiple of the settling time up to which integrals over all years have enough points. With ten times it they are
+/// wrong by up to 1e-8, with thirty times by up to 1e-6.
 const ENDLESS_MIN: f64 = 6.0;
-/// With a negative yield the terms of [`BY_VALUES`] are up to `exp(−carry·years)` times as large as their sum: up to this exponent, ten
-/// digits of it are right.
+/// Greatest `−carry·years` for [`BY_VALUES`] with a negative yield. Its terms are up to the exponential of that times
+/// their sum; at this limit, ten digits of the sum are right.
 const CANCELLED_MAX: f64 = 10.0;
 
-/// A polynomial of Chebyshev: `ln²(B/X)` by `2√(τ/T) − 1`.
+/// A Chebyshev polynomial: `ln²(B/X)` as a function of `2√(τ/T) − 1`.
 pub type Curve = [f64; NODES + 1];
-/// `ln(B/X)` at the nodes, from T on. Not positive.
+/// `ln(B/X)` at the nodes, from T on. No level is positive.
 pub type Levels = [f64; NODES];
 
-/// A put of strike 1: as `Put` of `early_exercise.cu`.
+/// A put of strike 1: `Put` of `early_exercise.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 pub struct Put {
@@ -44,28 +45,28 @@ pub struct Put {
     pub ln_spot: f64,
     /// `ln X`.
     pub ln_limit: f64,
-    /// What exercise earns.
+    /// The rate, which exercise earns on the strike.
     pub rate: f64,
-    /// And what it gives up.
+    /// The yield, which exercise gives up on the asset.
     pub carry: f64,
     pub volatility: f64,
-    /// Years before expiry during which the boundary is a curve.
+    /// Years before expiry in which the boundary is a curve.
     pub years: f64,
-    /// Years before those, from now on, during which it is that of an option without expiry.
+    /// Years before those, from now on, in which it is that of an option without expiry.
     pub endless_years: f64,
-    /// How the boundary is improved: one of the ways below.
+    /// The way in which the boundary is improved: one of those below.
     pub way: u64,
 }
 
-/// By the equation of values, with the probabilities that the price is above the boundary later.
+/// Equation of values, with the probabilities that the price is above the boundary later.
 pub const BY_VALUES: u64 = 0;
-/// By the equation of slopes.
+/// Equation of slopes.
 pub const BY_SLOPES: u64 = 1;
-/// By the equation of values, whose denominator has the probabilities that the price is below the boundary later: with a negative yield
-/// its terms do not cancel.
+/// Equation of values, with the probabilities that the price is below the boundary later in its denominator. Its terms
+/// do not cancel if the yield is negative.
 pub const BY_VALUES_BELOW: u64 = 2;
 
-/// What early exercise is worth, in strikes, and its derivatives by the spot: as `Premium` of `early_exercise.cu`.
+/// The value of early exercise, in strikes, and its derivatives by the spot: `Premium` of `early_exercise.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct Premium {
@@ -77,7 +78,7 @@ pub struct Premium {
 impl Put {
     /// A put whose boundary is a curve in all years.
     pub fn new(spot: f64, rate: f64, carry: f64, volatility: f64, years: f64) -> Self {
-        // At expiry exercise is best up to the strike, if it earns more there than it gives up.
+        // At expiry exercise is best up to the strike, or up to the price at which it earns as much as it gives up.
         let limit = if carry > rate && rate > 0.0 { rate / carry } else { 1.0 };
         let put = Self {
             spot,
@@ -93,17 +94,17 @@ impl Put {
         Self { way: put.first_way(), ..put }
     }
 
-    /// Slopes where they settle faster.
+    /// Slopes if they settle faster, else values.
     fn first_way(&self) -> u64 {
         let slowness = (self.rate - self.carry) * self.years.sqrt() / self.volatility;
         if slowness < SMOOTH_MAX { BY_SLOPES } else { BY_VALUES }
     }
 
-    /// The same, as its numbers want it.
+    /// The same put, with the times and the way that suit its numbers.
     ///
-    /// Its boundary is a curve in the last years only, if the price falls by itself and there are far more years than the boundary takes
-    /// to become that of an option without expiry: all integrals would have steps between their points. With a negative yield and many
-    /// years it is improved by what does not cancel.
+    /// Its boundary is a curve only in the last years if the price drifts down and the years far exceed the time of
+    /// settling. Otherwise all integrals would have steps between their points. With a negative yield and many years it
+    /// is improved in the way without cancellation.
     pub fn prepared(&self) -> Self {
         let drift = self.drift();
         let pace = self.rate + 0.5 * (drift / self.volatility) * (drift / self.volatility);
@@ -116,14 +117,14 @@ impl Put {
         Self { way: if cancels { BY_VALUES_BELOW } else { put.first_way() }, ..put }
     }
 
-    /// Drift of the price's logarithm, in a year.
+    /// Drift of the price's logarithm, per year.
     pub fn drift(&self) -> f64 {
         self.rate - self.carry - 0.5 * (self.volatility * self.volatility)
     }
 }
 
 impl Premium {
-    /// The premium of both times.
+    /// The premium of both spans of time.
     pub fn and(&self, other: &Self) -> Self {
         Self {
             amount: self.amount + other.amount,
@@ -134,8 +135,8 @@ impl Premium {
 }
 
 impl Put {
-    /// Whether the price cannot fall to where exercise may be best, wherever the boundary is below that: exercise before expiry is worth
-    /// nothing then.
+    /// True if the price cannot fall to the range in which exercise may be best, wherever the boundary is. Then early
+    /// exercise is worth nothing.
     pub fn is_out_of_reach(&self) -> bool {
         let years = self.years + self.endless_years;
         let fall = f64::min(self.drift(), 0.0) * years;
@@ -173,7 +174,7 @@ fn sum_halves(mut lanes: [f64; LANES]) -> f64 {
     lanes[0]
 }
 
-/// A better level at the node with `√(τ/T) = share`, by the curve through all of them.
+/// An improved level at the node with `√(τ/T) = share`, from the curve through all levels.
 #[inline(always)]
 pub fn improved(put: &Put, curve: &Curve, share: f64, level: f64) -> f64 {
     match put.way {
@@ -233,7 +234,7 @@ fn of_asset<const WAY: u64>(plus: f64, deviation: f64) -> f64 {
     if WAY == BY_SLOPES { cdf + density / deviation } else { cdf }
 }
 
-/// What exercise beyond the curve of the boundary is worth: the premium, but for endless years.
+/// The premium: the value of exercise beyond the curve of the boundary, without the endless years.
 #[inline(always)]
 pub fn premium(put: &Put, curve: &Curve) -> Premium {
     if put.endless_years > 0.0 { weigh::<true>(put, curve) } else { weigh::<false>(put, curve) }

@@ -10,9 +10,10 @@ use warptape_kernels::device::{
 
 use crate::market::Numbers;
 
-/// Bars of places, as threads may have closed them: those of a place by rank, and anything between them.
+/// Bars of places in an order in which threads may close them: those of a place by rank, and bars of other places
+/// between them.
 fn closed(numbers: &mut Numbers, places: usize) -> Vec<DeviceClosedBar> {
-    // Some markets are quiet, and some places close much.
+    // Some markets are quiet, and some places close many bars.
     let bars_max = 1 + numbers.below(6);
     let mut left: Vec<u32> =
         (0..places as u32).flat_map(|place| vec![place; numbers.below(bars_max) as usize]).collect();
@@ -42,7 +43,7 @@ fn upload(device: &mut dyn Device, bytes: &[u8]) -> Result<u64, DeviceError> {
     Ok(at)
 }
 
-/// What the device makes of bars, where there is room for so many.
+/// The device's order of bars, with room for so many.
 fn ordered_on(
     device: &mut dyn Device,
     places: usize,
@@ -72,7 +73,7 @@ fn ordered_on(
     Ok(found)
 }
 
-/// Says whether a device and the twin differ.
+/// Compares a device with the twin; the error is the difference.
 pub fn compare(mut device: Box<dyn Device>, seed: u64, places: usize) -> Result<(), String> {
     let mut numbers = Numbers::new(seed);
     let closed = closed(&mut numbers, places);
@@ -89,7 +90,7 @@ pub fn compare(mut device: Box<dyn Device>, seed: u64, places: usize) -> Result<
     }
 }
 
-/// Random cases, so many.
+/// Checks random cases.
 pub fn check(device: impl Fn() -> Box<dyn Device>, cases: u32) {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = proptest::test_runner::TestRunner::new(config);
@@ -115,7 +116,7 @@ fn the_twin_puts_bars_in_order() {
 
 #[test]
 fn bars_without_room_are_left_out() {
-    // More bars were counted than there was room for: that the state is void by then is said elsewhere.
+    // More bars were counted than there was room for; another test checks that the state is void then.
     let mut device = Emulator::new().device(usize::MAX);
     let mut numbers = Numbers::new(3);
     let closed: Vec<DeviceClosedBar> = closed(&mut numbers, 50);

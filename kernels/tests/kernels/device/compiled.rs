@@ -1,5 +1,5 @@
-//! The kernels compiled by NVRTC for the oldest and the newest architecture that is supported, or for all of them (`tests/run --all`): no
-//! GPU is needed for that.
+//! The kernels compiled by NVRTC for the oldest and the newest supported architecture, or for all of them
+//! (`tests/run --all`); this needs no GPU.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use std::ptr;
 use libloading::{Library, Symbol};
 use warptape_kernels::device::{COMPILER_OPTIONS, KERNELS, Kernel};
 
-/// Compute capabilities, from the oldest on.
+/// Compute capabilities, the oldest first.
 const ARCHITECTURES: [&str; 5] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90"];
 
 type Program = *mut c_void;
 
-/// NVRTC, as much of it as is needed here (its functions give 0 for success).
+/// NVRTC, with the functions needed here, which return 0 for success.
 struct Compiler {
     library: Library,
 }
@@ -40,7 +40,7 @@ impl Compiler {
         unsafe { self.library.get(name.as_bytes()) }.expect("nvrtc.h has it")
     }
 
-    /// Size of the machine code, and the compiler's words.
+    /// Size of the machine code, and the compiler's messages.
     fn compile(&self, program_text: &str, name: &str, architecture: &str) -> (usize, String) {
         let text = |text: &str| CString::new(text).expect("no zero bytes");
         let (c_program, c_name) = (text(program_text), text(name));

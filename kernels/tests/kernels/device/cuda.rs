@@ -5,7 +5,7 @@ use warptape_kernels::device::{Device, Devices};
 
 use super::{check, compaction, streams};
 
-/// Random cases of one run, each of all kernels. tests/gpu/run has several runs, which draw other cases.
+/// Random cases of one run, each with all kernels. tests/gpu/run has several runs, which draw other cases.
 const CASES: u32 = 2_500;
 
 /// Cases whose batches run beside other work.
@@ -15,7 +15,7 @@ const STREAM_CASES: u64 = 200;
 fn on_gpu(check: impl Fn(&dyn Fn() -> Box<dyn Device>)) {
     let devices = CudaDevices::new(None);
     let open = || devices.open("cuda:0").expect("a GPU");
-    // Keeps the GPU's context from being made anew for each case.
+    // This keeps the GPU's context from being made anew for each case.
     let _open = open();
     check(&open);
 }

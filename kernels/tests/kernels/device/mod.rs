@@ -24,14 +24,14 @@ use crate::market::{Market, Numbers};
 const SECOND_NS: i64 = 1_000_000_000;
 const LATENESS_NS: i64 = 2 * SECOND_NS;
 
-/// A bar that closed: slot, row that closed it, what else is in it, the bits of its indicators, and what was detected.
+/// A closed bar: slot, row that closed it, its other fields, the bits of its indicators, and its signals.
 type Line = (u32, u32, [i64; 9], ([i128; 4], BySide, bool), [u64; INDICATORS], Vec<(u8, u64, u64)>);
 
-/// What a bar's columns come to.
+/// The columns of bars.
 type Columns = (ClosedBars, IndicatorColumns, Vec<Detected>);
 
 fn lines((closed, columns, detected): &Columns) -> Vec<Line> {
-    // Numbers that are not available have one form.
+    // NaN has one form, because it means that a number is not available.
     let bits = |value: f64| if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() };
     let line = |bar: usize| {
         let numbers = [
@@ -56,10 +56,10 @@ fn lines((closed, columns, detected): &Columns) -> Vec<Line> {
     (0..closed.len()).map(line).collect()
 }
 
-/// Moves some markets to the time around the epoch and some prices below 0, gives some trades as large as they can be, so that
-/// notionals are too large to be known, and keeps some markets quiet: nothing deviates, and numbers are on their lines.
+/// Moves some markets to the time around the epoch and some prices below 0. Gives some trades the greatest size, so
+/// that notionals become unknown. Keeps some markets quiet, with no deviation and numbers on their lines.
 fn extreme(seed: u64, mut rows: Rows) -> Rows {
-    // A multiple of all intervals.
+    // The time is a multiple of all intervals.
     const AWAY_NS: i64 = 1_723_000_020 * SECOND_NS;
     const QUIET_E9: i64 = 5_000_000_000;
     let quiet = rows.len() / 3..2 * rows.len() / 3;
@@ -129,7 +129,7 @@ impl Group {
         bytes
     }
 
-    /// By specification, what some rows come to.
+    /// The lines of some rows, by specification.
     fn run(&mut self, rows: &Rows) -> Vec<Vec<Line>> {
         let all = 0..rows.len();
         let mut by_spec = Vec::new();
@@ -139,14 +139,14 @@ impl Group {
             self.indicators[spec].update(Isa::Baseline, &out.0, &mut out.1);
             self.signals[spec].detect(&out.0, &out.1, &mut out.2);
             let mut lines = lines(&out);
-            // A device gives a slot's bars together, as they closed.
+            // A device gives a slot's bars together, in the order of closing.
             lines.sort_by_key(|(slot, ..)| *slot);
             by_spec.push(lines);
         }
         by_spec
     }
 
-    /// The same state, from a device.
+    /// The same state, read from a device.
     fn read(&self, slab: &mut DeviceSlab, slots: &[u32]) -> Result<Group, DeviceError> {
         let mut group = Group::new(&self.params, self.lateness_ns, self.slots);
         slab.read(slots, &mut group.state())?;
@@ -154,7 +154,7 @@ impl Group {
     }
 }
 
-/// Rows of groups go through a device, by group and specification what they come to.
+/// Runs rows of groups on a device. Returns their lines by group and specification.
 fn run_on<'a>(
     slab: &mut DeviceSlab,
     slots: &'a [Vec<u32>],
@@ -181,15 +181,15 @@ fn run_on<'a>(
     Ok(out.iter().map(|by_spec| by_spec.iter().map(lines).collect()).collect())
 }
 
-/// The rows of a range, as a batch would have them.
+/// The rows of a range, as a batch has them.
 fn part_of(rows: &Rows, from: usize, to: usize) -> Rows {
     let mut rest = rows.clone();
     rest.take_front(from);
     rest.take_front(to - from)
 }
 
-/// Rows of three groups go through the kernels of a device and through their twins, in batches, while slots come, go and
-/// move; says what differs first.
+/// Runs rows of three groups through the kernels of a device and through their twins, in batches, while slots come, go
+/// and move. The error is the first difference.
 fn compare(
     device: Box<dyn Device>,
     params: &IndicatorParams,
@@ -246,7 +246,7 @@ fn compare(
                 return Err(format!("batch {batch}, group {number}: the state differs"));
             }
             if numbers.below(3) == 0 {
-                // Moves to other slots, by way of the host.
+                // The group moves to other slots, by way of the host.
                 slab.give_back(&at[number]);
                 let stranger = slab.take_slots(1 + numbers.below(3) as usize).map_err(failed)?;
                 at[number] = slab.take_slots(group.slots).map_err(failed)?;
@@ -263,7 +263,7 @@ fn compare(
     Ok(())
 }
 
-/// Random cases, so many, of all kernels.
+/// Checks random cases of all kernels.
 fn check(device: impl Fn() -> Box<dyn Device>, cases: u32) {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = proptest::test_runner::TestRunner::new(config);
@@ -288,7 +288,7 @@ fn many_bars_may_be_open_while_few_are() {
     compare(device, &short_params(), 2_000 * SECOND_NS, 5, 15, 3_000).unwrap();
 }
 
-/// Batches that close more bars than are asked for at once, the second of which is begun before the first is finished.
+/// Batches that close more bars than the first download covers; the second is begun before the first is finished.
 #[test]
 fn batches_beside_each_other_are_as_one_by_one() {
     const SLOTS: usize = 9;
@@ -340,7 +340,7 @@ fn batches_beside_each_other_are_as_one_by_one() {
     }
 }
 
-/// A text of a source, and one with another meaning.
+/// Faults: a file, a text in it, and one with another meaning.
 const FAULTS: [(&str, &str, &str); 52] = [
     ("bars.cu", "exponent > 0; --exponent", "exponent > 1; --exponent"),
     ("bars.cu", "u64 price = high > low ?", "u64 price = high < low ?"),
@@ -409,16 +409,16 @@ fn a_fault_in_a_kernel_is_found() {
     });
 }
 
-/// Whether kernels with a fault are told from their twins.
+/// True if a comparison with the twins finds a planted fault.
 fn is_found(emulator: &Emulator) -> bool {
     let device = || Box::new(emulator.device(usize::MAX));
-    // A state that cannot be is a panic.
+    // An impossible state is a panic.
     let compared = |seed| {
         std::panic::catch_unwind(|| {
             compare(device(), &short_params(), LATENESS_NS, seed, 1 + seed as u32 % 6, 1_500)
         })
     };
-    // What only many places show, and what any do.
+    // Some faults show only with many places, and others with any.
     let ordered = |seed| std::panic::catch_unwind(|| compaction::compare(device(), seed, 9_000));
     (0..60).any(|seed| !matches!(compared(seed), Ok(Ok(()))))
         || (0..10).any(|seed| !matches!(ordered(seed), Ok(Ok(()))))

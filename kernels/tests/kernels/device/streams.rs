@@ -1,4 +1,4 @@
-//! Streams of a device beside each other, each on a thread of its own.
+//! Streams of a device beside each other, each on its own thread.
 
 use std::thread;
 
@@ -12,7 +12,7 @@ use crate::sweep;
 /// Sweeps beside the batches of a case.
 const SWEEPS: u64 = 4;
 
-/// Batches of ticks, and sweeps in the background meanwhile: both give the bits of their twins.
+/// Runs batches of ticks beside sweeps in the background: both must give the bits of their twins.
 pub(super) fn check(open: &dyn Fn() -> Box<dyn Device>, cases: u64) {
     for seed in 0..cases {
         let mut device = open();

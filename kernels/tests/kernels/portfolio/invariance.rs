@@ -45,7 +45,7 @@ fn books_are_the_sums_of_their_positions() {
     for scenarios in [random_scenarios(numbers, 3, 130), drawn(numbers, 3, 130)] {
         let mut books = Profits::default();
         portfolio.run(Isa::detect(), &scenarios, 0..130, &mut books);
-        // Backwards, and one twice.
+        // The selection is backwards, with one scenario twice.
         let selection: Vec<u64> = (0..130).rev().chain([77]).collect();
         let selected = scenarios.selected(Isa::Baseline, &selection).expect("fits");
         let profits: Vec<Vec<f64>> = (0..50)
@@ -78,7 +78,7 @@ fn covariances_have_the_same_bits_for_all_instructions() {
             assert_eq!(sample(Isa::Baseline), sample(isa), "{isa:?}");
             assert_eq!(exponential(Isa::Baseline), exponential(isa), "{isa:?}");
         }
-        // Tiles do not show.
+        // The result does not show the tiles.
         let one = exponential(Isa::Baseline);
         for (row, column) in [(0, 0), (assets - 1, 0), (assets - 1, assets / 2)] {
             let (mut sum, mut weight) = (0.0, 0.0);

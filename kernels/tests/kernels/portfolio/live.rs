@@ -1,4 +1,4 @@
-//! Profits that are kept up equal a full run to the bit, and only what changed is computed.
+//! Profits that follow changes equal a full run to the bit, and only changed parts are computed.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn bits(profits: &Profits) -> Vec<Vec<u64>> {
     (0..profits.books()).map(of_book).collect()
 }
 
-/// Sums that stand above leaves of a tree of so many: each pair of a level, of which one changed.
+/// Number of sums above changed leaves of a tree: one for each pair on a level with a changed member.
 fn sums_above(leaves: usize, mut changed: Vec<usize>) -> usize {
     let (mut columns, mut sums) = (leaves, 0);
     while columns > 1 {
@@ -33,7 +33,7 @@ fn sums_above(leaves: usize, mut changed: Vec<usize>) -> usize {
     sums
 }
 
-/// Sums that stand above some positions in all books.
+/// Number of sums above some positions in all books.
 fn sums_of(portfolio: &Portfolio, positions: &[usize]) -> usize {
     let mut changed: Vec<Vec<usize>> = vec![Vec::new(); portfolio.parents().len()];
     let members = |book: usize| -> (Vec<usize>, Vec<usize>) {
@@ -65,7 +65,7 @@ fn sums_of(portfolio: &Portfolio, positions: &[usize]) -> usize {
     sums
 }
 
-/// The portfolio with another market of an asset, and another position in place of one.
+/// The portfolio with another market of an asset, and one position replaced.
 fn edited(
     of: &Portfolio,
     market: Option<(usize, AssetMarket)>,
@@ -103,7 +103,7 @@ fn edits_equal_a_full_run() {
             if numbers.below(3) > 0 {
                 let number = numbers.below(positions);
                 position = Some((number, random_position(numbers, assets, before.positions()[number].book)));
-                // If it was of the asset, it is there already.
+                // A position on that asset is already in the list.
                 changed.retain(|known| *known != number);
                 changed.push(number);
             }

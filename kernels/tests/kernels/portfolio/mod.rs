@@ -1,5 +1,5 @@
-//! Risk of portfolios: against QuantLib's, NumPy's and SciPy's, written by `tests/scripts/make_portfolio_fixtures.py`, and against
-//! itself under other instructions, cuts and paths to the same numbers.
+//! Risk of portfolios: against QuantLib's, NumPy's and SciPy's, written by `tests/scripts/make_portfolio_fixtures.py`,
+//! and against itself under other instructions, cuts and paths to the same numbers.
 
 mod device;
 mod invariance;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use warptape_kernels::portfolio::{Instrument, Portfolio, Position, Returns, Scenarios, Shock, Stress};
 use warptape_kernels::pricing::{AssetMarket, DigitalPayout, OptionKind};
 
-/// Rows by what they begin with.
+/// Rows, by their first word.
 struct Fixture(BTreeMap<String, Vec<Vec<f64>>>);
 
 impl Fixture {
@@ -114,7 +114,7 @@ fn random_market(numbers: &mut Numbers) -> AssetMarket {
 
 fn random_position(numbers: &mut Numbers, assets: usize, book: usize) -> Position {
     let (strike, expiry_years) = (numbers.within(10.0, 500.0), numbers.within(0.01, 5.0));
-    // Some expire now.
+    // Some options expire now.
     let expiry_years = if numbers.below(9) == 0 { 0.0 } else { expiry_years };
     let kind = if numbers.below(2) == 0 { OptionKind::Call } else { OptionKind::Put };
     let instrument = match numbers.below(6) {
@@ -140,7 +140,7 @@ fn random_portfolio(numbers: &mut Numbers, assets: usize, books: usize, position
     Portfolio::with_futures(markets, &futures, parents, positions).expect("all in range")
 }
 
-/// Shocks of all columns, some of them beyond what can be priced.
+/// Shocks of all columns, some of them beyond the priceable range.
 fn random_scenarios(numbers: &mut Numbers, assets: usize, scenarios: usize) -> Scenarios {
     let mut shock = || {
         let extreme = numbers.below(60);

@@ -1,4 +1,4 @@
-//! Against QuantLib, NumPy and SciPy.
+//! Comparisons with QuantLib, NumPy and SciPy.
 
 use warptape_kernels::Isa;
 use warptape_kernels::portfolio::{
@@ -14,7 +14,7 @@ fn profits_of(portfolio: &Portfolio, scenarios: &Scenarios) -> Profits {
     profits
 }
 
-/// Says what is worst, and that it is no worse than that.
+/// Prints the worst error, and checks that it is at most `most`.
 #[track_caller]
 fn expect_near(what: &str, pairs: impl IntoIterator<Item = (f64, f64, f64)>, most: f64) {
     let errors = pairs.into_iter().map(|(found, expected, scale)| {
@@ -55,7 +55,7 @@ fn values_are_those_of_pricing() {
 fn profits_are_quantlibs() {
     let fixture = Fixture::read();
     let portfolio = fixture.portfolio();
-    // What profits are the differences of.
+    // Gross value, of whose parts profits are differences.
     let gross: f64 = portfolio.values().iter().map(|value| value.abs()).sum();
     for (name, scenarios) in [("profits", fixture.history()), ("stress_profits", fixture.stresses())] {
         let profits = profits_of(&portfolio, &scenarios);
@@ -136,7 +136,7 @@ fn covariances_are_numpys() {
     expect_near("sample", all(sample.values(), &fixture.rows("covariance")[0]), 1e-9);
     expect_near("correlations", all(&sample.correlations(), &fixture.rows("correlations")[0]), 1e-9);
     for row in fixture.rows("exponential") {
-        // Around the weighted means; ours is around 0.
+        // The reference is around the weighted means; ours is around 0.
         let (around_means, means) = row[1..].split_at(assets * assets);
         let expected: Vec<f64> = (0..assets * assets)
             .map(|number| around_means[number] + means[number / assets] * means[number % assets])

@@ -1,4 +1,4 @@
-//! What is drawn, and what is refused.
+//! Drawn scenarios, and refusals.
 
 use warptape_kernels::Isa;
 use warptape_kernels::math::ln;
@@ -25,7 +25,7 @@ fn one_of_each(assets: usize) -> Portfolio {
 fn drawn_returns_have_the_covariance() {
     const SCENARIOS: u64 = 40_000;
     let volatilities = [0.2, 0.4, 0.1, 0.3];
-    // The last asset moves as the second does, by three quarters.
+    // The last asset moves like the second, by three quarters.
     let correlations = [1.0, 0.5, -0.3, 0.5, 0.5, 1.0, 0.1, 1.0, -0.3, 0.1, 1.0, 0.1, 0.5, 1.0, 0.1, 1.0];
     let covariance = Covariance::from_correlations(&volatilities, &correlations).expect("correlations");
     let (horizon_years, means) = (0.25, [0.1, 0.0, -0.2, 0.0]);
@@ -42,7 +42,7 @@ fn drawn_returns_have_the_covariance() {
     for first in 0..4 {
         let mean: f64 = returns.iter().skip(first).step_by(4).sum::<f64>() / SCENARIOS as f64;
         let deviation = volatilities[first] * 0.5;
-        // Four standard errors.
+        // The tolerance is four standard errors.
         assert!((mean - means[first] * 0.25).abs() < 4.0 * deviation / 200.0, "{first}: {mean}");
         for second in 0..4 {
             let most = volatilities[first] * volatilities[second] * horizon_years;
@@ -52,13 +52,13 @@ fn drawn_returns_have_the_covariance() {
     }
     let last = returns.chunks(4).map(|row| (row[3] - 0.75 * row[1]).abs()).fold(0.0, f64::max);
     assert!(last < 1e-12, "{last:e}");
-    // Linear in the returns, near enough: the value at risk is the parametric one.
+    // The book is nearly linear in the returns, so the value at risk is about the parametric one.
     let spot = &covariance.scaled(horizon_years);
     let expected = one_of_each(4).parametric(Isa::detect(), spot, 3, 0.99).expect("in range").total;
     let profits = profits.of_book(3);
     let ranked = Ranked::new(profits).expect("finite");
     let found = ranked.value_at_risk(0.99).expect("in range").loss(profits);
-    // The mean is −5 %, and a fall of 16 % in the logarithm one of 15 %.
+    // The mean is −5 %. A fall of 16 % in the logarithm is one of 15 %.
     let exact = 100.0 * (1.0 - warptape_kernels::math::exp(-0.05 - expected.value_at_risk / 100.0));
     assert!((found / exact - 1.0).abs() < 0.02, "{found} for {exact}");
 }
@@ -82,7 +82,7 @@ fn stress_moves_what_it_names() {
         Stress::All(Shock::NONE),
         Stress::All(Shock::shift(-0.2, 0.1, 0.0)),
         Stress::Assets(vec![(1, Shock::shift(0.1, 0.0, 0.01))]),
-        // Turns about the expiry of the forward, which so sees nothing.
+        // This twist turns about the expiry of the forward, which thus sees nothing.
         Stress::Assets(vec![(1, Shock::twist(1.0, 0.05, 0.02, 0.01))]),
     ];
     let scenarios = Scenarios::stress(2, &stresses).expect("in range");
@@ -191,7 +191,7 @@ fn what_no_returns_have_is_no_covariance() {
     assert!(not_positive(refused(2, &[1.0, 1.1, 1.1, 1.0])));
     assert!(not_positive(refused(2, &[0.0, 0.1, 0.1, 1.0])));
     assert!(not_positive(refused(1, &[-1e-9])));
-    // Each pair may be, all three not.
+    // Each pair of correlations is possible, all three together are not.
     assert!(not_positive(refused(3, &[1.0, 0.9, -0.9, 0.9, 1.0, 0.9, -0.9, 0.9, 1.0])));
     assert!(matches!(refused(2, &[1.0, 0.2, 0.1, 1.0]), CovarianceError::Asymmetric { .. }));
     assert!(matches!(
@@ -199,7 +199,7 @@ fn what_no_returns_have_is_no_covariance() {
         CovarianceError::NotFinite { row: 0, asset: 1, .. }
     ));
     assert!(matches!(refused(2, &[1.0]), CovarianceError::Shape { expected: 4, .. }));
-    // As many days as assets leave a direction that nothing varies in.
+    // As many days as assets leave a direction without variance.
     let returns = [0.01, 0.02, -0.01, -0.02, 0.005, 0.01, 0.03, -0.01, 0.02];
     let covariance = Covariance::sample(Isa::detect(), 3, &returns).expect("finite");
     let factor = covariance.factor().expect("rounding is forgiven");

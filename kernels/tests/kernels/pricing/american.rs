@@ -10,15 +10,15 @@ use super::fixture;
 
 pub struct Row {
     pub spec: AmericanSpec,
-    /// With the dates of exercise that are simulated.
+    /// Price with the simulated dates of exercise.
     price: f64,
-    /// By Longstaff and Schwartz: finite differences, simulation, its standard error; 0 where they have none.
+    /// Figures of Longstaff and Schwartz: finite differences, simulation, its standard error; 0 if they have none.
     published: [f64; 3],
     /// Price, delta, gamma, vega, theta, rho.
     pub exact: [f64; 6],
 }
 
-/// What a rule of four polynomials may miss of the best one, of the price.
+/// Greatest loss of a rule of four polynomials against the best rule, as a share of the price.
 const MISSED_MAX: f64 = 0.005;
 
 pub fn rows() -> Vec<Row> {
@@ -45,7 +45,7 @@ pub fn rows() -> Vec<Row> {
     fixture(include_bytes!("../../../../tests/fixtures/american.csv.gz")).into_iter().map(row).collect()
 }
 
-/// Some for devices: few dates.
+/// Some options with few dates, for devices.
 pub fn some_americans() -> Vec<AmericanSpec> {
     let of_row = |number: usize| AmericanSpec { pilot_blocks: 2, ..rows().remove(number).spec };
     let put = AmericanSpec { exercises: 7, antithetic: true, key: u64::MAX / 5, ..of_row(6) };
@@ -127,8 +127,8 @@ fn bits_are_the_same_for_all_instructions_and_cuts() {
     }
 }
 
-/// Prices are not below those of European options by more than chance, however many dates there are, and a call without dividends is the
-/// European one where rates are not negative, since it is never exercised.
+/// Prices are below those of European options by no more than chance, however many dates there are. If rates are not
+/// negative, a call without dividends is the European one, since it is never exercised early.
 #[test]
 fn no_price_is_below_the_european_one() {
     let spec = AmericanSpec {
@@ -150,7 +150,8 @@ fn no_price_is_below_the_european_one() {
     assert!(price >= european - 3.0 * standard_error, "{price} ± {standard_error} below {european}");
 }
 
-/// A call without dividends is not exercised early where rates are not negative; what is far in the money with interest is at once.
+/// If rates are not negative, a call without dividends is not exercised early. An option deep in the money that earns
+/// interest is exercised at once.
 #[test]
 fn it_is_exercised_when_that_is_best() {
     let Row { spec, .. } = rows().remove(0);
@@ -163,7 +164,7 @@ fn it_is_exercised_when_that_is_best() {
     let found = estimate(call, 64);
     let once = estimate(AmericanSpec { exercises: 1, ..call }, 64);
     assert!(!simulation(call).is_exercised_now());
-    // Exercised at expiry alone, it is its own control.
+    // An option that is exercised at expiry alone is its own control.
     assert!(once.standard_error < 1e-8, "{once:?}");
     assert!((found.price - once.price).abs() < 0.005 * once.price, "{found:?} and {once:?}");
 }
@@ -185,7 +186,7 @@ fn what_is_out_of_range_is_named() {
     assert_eq!([of_points(256), of_points(257)], [None, Some("steps")]);
 }
 
-/// Mixed precision gives another number that is as good: by the same rule, paths differ by rounding alone.
+/// Mixed precision gives another, equally good number: by the same rule, paths differ only by rounding.
 #[test]
 #[ignore = "long: see tests/run --all"]
 fn mixed_precision_has_no_bias_of_its_own() {
@@ -194,7 +195,7 @@ fn mixed_precision_has_no_bias_of_its_own() {
             let sampling = Sampling::Sobol;
             estimate(AmericanSpec { exercises: spec.exercises.min(50), precision, sampling, ..spec }, 256)
         });
-        // Both are off by the rule alone, and shifts of points are the same, but for the last bits.
+        // Both have only the rule's error, and shifts of points are the same except for the last bits.
         let error = double.standard_error + mixed.standard_error;
         assert!((double.price - mixed.price).abs() < 3.0 * error, "{spec:?}, {price}: {double:?}, {mixed:?}");
     }

@@ -41,19 +41,19 @@ pub fn rows() -> Vec<Row> {
     fixture(include_bytes!("../../../../tests/fixtures/basket.csv.gz")).into_iter().map(row).collect()
 }
 
-/// For other tests.
+/// Specifications and prices, for other tests.
 pub fn rows_of_prices() -> Vec<(BasketSpec, f64)> {
     rows().into_iter().map(|Row { spec, price, .. }| (spec, price)).collect()
 }
 
-/// Some for devices: few assets, and as many as there may be.
+/// Some baskets for devices: with few assets, and with the greatest number.
 pub fn some_baskets() -> Vec<BasketSpec> {
     let of_row = |number: usize| rows().remove(number).spec;
     let many = BasketSpec { antithetic: true, ..equal_assets(BASKET_ASSETS_MAX, 0.3) };
     vec![of_row(0), BasketSpec { antithetic: true, key: u64::MAX / 3, ..of_row(9) }, many]
 }
 
-/// Equal assets that are all correlated alike.
+/// Equal assets with the same correlation between all of them.
 pub fn equal_assets(count: usize, correlation: f64) -> BasketSpec {
     let asset =
         BasketAsset { spot: 100.0, dividend_yield: 0.01, volatility: 0.3, weight: 1.0 / count as f64 };
@@ -112,7 +112,7 @@ fn standard_errors_fall_with_the_root_of_samples() {
     }
 }
 
-/// Assets that are one and the same: the matrix is only semi-definite.
+/// Assets that are one and the same, so that the matrix is only semi-definite.
 #[test]
 fn a_basket_of_one_asset_is_worth_what_the_asset_is() {
     for count in [1, 2, BASKET_ASSETS_MAX] {

@@ -31,8 +31,9 @@ fn measured(found: &BasketGreekEstimate) -> Vec<Measured> {
     [found.price].into_iter().chain(of_assets).chain([found.theta, found.rho]).collect()
 }
 
-/// All are within three standard errors – of 648, one or two are to be expected beyond under most keys, and none is under
-/// these –, but for what gamma is off by because spots differ, and their deviations are as wide as the standard errors say.
+/// All Greeks are within three standard errors, except for gamma's error by the distance of spots. One or two of 648
+/// beyond are expected under most keys; there are none under these. Their deviations are as wide as the standard errors
+/// say.
 #[test]
 fn greeks_are_within_three_standard_errors_of_exact_ones() {
     let rows = rows();
@@ -63,7 +64,7 @@ fn greeks_are_within_three_standard_errors_of_exact_ones() {
     );
 }
 
-/// One asset, or several that are one and the same: the matrix is only semi-definite.
+/// One asset, or several that are one and the same, so that the matrix is only semi-definite.
 #[test]
 fn a_basket_of_one_asset_has_its_greeks() {
     for count in [1, 2, BASKET_ASSETS_MAX] {
@@ -90,7 +91,7 @@ fn a_basket_of_one_asset_has_its_greeks() {
     }
 }
 
-/// The right to exchange one asset for another (Margrabe 1978): the strike is next to nothing.
+/// The right to exchange one asset for another (Margrabe 1978), with a strike of almost nothing.
 #[test]
 fn a_basket_of_one_asset_less_another_has_the_greeks_of_margrabe() {
     let asset = |spot: f64, dividend_yield: f64, volatility: f64, weight: f64| BasketAsset {
@@ -109,7 +110,7 @@ fn a_basket_of_one_asset_less_another_has_the_greeks_of_margrabe() {
         kind: OptionKind::Call,
         ..equal_assets(1, 1.0)
     };
-    // As an option on the first in units of the second, with its yield for the rate.
+    // It is an option on the first asset in units of the second, with the second's yield as the rate.
     let volatility = (0.25_f64 * 0.25 + 0.35 * 0.35 - 2.0 * 0.4 * 0.25 * 0.35).sqrt();
     let market = AssetMarket { spot: 100.0, rate: 0.01, dividend_yield: 0.02, volatility };
     let mut options = Options::default();
@@ -118,7 +119,7 @@ fn a_basket_of_one_asset_less_another_has_the_greeks_of_margrabe() {
     exact.add(Isa::Baseline, &options, 0..1);
     let (price, delta, gamma) = (exact.price()[0], exact.delta()[0], exact.gamma()[0]);
     let vega = |own: f64, other: f64| exact.vega()[0] * (own - 0.4 * other) / volatility;
-    // Of the second by homogeneity: the price is of degree 1 in both spots.
+    // The delta of the second asset follows by homogeneity: the price is of degree 1 in both spots.
     let of_second = (price - 100.0 * delta) / 96.0;
     let found = estimate(&spec, 64 * SOBOL_REPLICATES);
     let expected = [

@@ -1,4 +1,4 @@
-//! American options by their boundary: against QuantLib, and what must hold whatever the numbers are.
+//! American options by their exercise boundary: against QuantLib, and by properties that hold for any numbers.
 
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
@@ -17,7 +17,7 @@ fn kind(sign: f64) -> OptionKind {
     if sign > 0.0 { OptionKind::Call } else { OptionKind::Put }
 }
 
-/// Some for devices, of each way to settle, with Greeks by turns.
+/// Some options for devices, of each way to settle, with and without Greeks in turns.
 pub fn some_options() -> Vec<AmericanOption> {
     vec![
         option([-1.0, 100.0, 105.0, 0.05, 0.02, 0.2, 1.0]),
@@ -26,7 +26,8 @@ pub fn some_options() -> Vec<AmericanOption> {
         option([-1.0, 50.0, 100.0, 0.05, 0.02, 0.2, 0.01]),
         option([1.0, 100.0, 100.0, 0.05, 0.0, 0.2, 1.0]),
         option([1.0, 100.0, 100.0, -0.05, -0.02, 0.2, 1.0]),
-        // Slopes do not settle, then values do not by what is above the boundary, then the boundary is mostly an endless one.
+        // Slopes do not settle; then values from above the boundary do not settle; then the boundary is mostly an
+        // endless one.
         option(SLOPES_UNSETTLED),
         option([1.0, 0.1, 0.1, -1.448, 0.7086, 0.7243, 53.5]),
         option([-1.0, 300.0, 100.0, 0.02, 0.15, 0.01, 20.0]),
@@ -44,7 +45,7 @@ pub fn some_options() -> Vec<AmericanOption> {
     ]
 }
 
-/// Some hours before expiry, with a rate and a yield that are nearly the same.
+/// An option some hours before expiry, with nearly equal rate and yield.
 const SLOPES_UNSETTLED: [f64; 7] = [
     1.0,
     0.41205870706758396,
@@ -115,8 +116,8 @@ fn what_is_never_exercised_early_is_the_european_option() {
     }
 }
 
-/// Numbers from all over what is allowed: a value that is worth at least exercise and the European option and less than the asset or
-/// the greater of strike now and then, or an error that says why not.
+/// Random numbers from the allowed ranges give a value or an error with a reason. The value is at least exercise and
+/// the European option. It is below the asset, or below the greater of the strike now and then.
 #[test]
 fn any_numbers_have_a_value_or_a_reason() {
     let mut state = 7_u64;
@@ -154,7 +155,7 @@ fn any_numbers_have_a_value_or_a_reason() {
     assert!(refused > 0 && unsettled == 0, "{refused} refused, {unsettled} unsettled");
 }
 
-/// What no one way settles.
+/// Options for which more than one way of settling is needed.
 #[test]
 fn a_boundary_that_does_not_settle_by_slopes_or_from_above_settles_by_values() {
     for numbers in [SLOPES_UNSETTLED, [1.0, 0.1, 0.1, -1.448, 0.7086, 0.7243, 53.5]] {
@@ -172,8 +173,8 @@ fn a_boundary_that_does_not_settle_by_slopes_or_from_above_settles_by_values() {
     }
 }
 
-/// A price that surely falls to where exercise is best, long before expiry: the option is worth as much as one without expiry, whose
-/// value is `(1 − b)·(S/b)^−λ` in strikes.
+/// A price that surely falls to the range of exercise long before expiry. The option is worth as much as one without
+/// expiry, which is `(1 − b)·(S/b)^−λ` in strikes.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the reference is compared within a tolerance")]
 fn long_before_expiry_an_option_that_is_surely_exercised_is_the_endless_one() {
@@ -213,7 +214,7 @@ fn long_before_expiry_an_option_that_is_surely_exercised_is_the_endless_one() {
     }
 }
 
-/// On both sides of the boundary the value goes over into what exercise pays, with its slope.
+/// The value joins the payoff of exercise on both sides of the boundary, with its slope.
 #[test]
 fn the_value_touches_what_exercise_pays() {
     let of_spot = |spot: f64| value(&option([-1.0, spot, 100.0, 0.05, 0.02, 0.25, 1.0]));
@@ -223,11 +224,11 @@ fn the_value_touches_what_exercise_pays() {
         let is_exercised = of_spot(middle).greeks.expect("wanted").gamma == 0.0;
         if is_exercised { exercised = middle } else { held = middle }
     }
-    // About a ten-thousandth of it away from the boundary: nearer, vega and rho are means of both sides.
+    // The spot is about a ten-thousandth of it from the boundary: nearer, vega and rho are means of both sides.
     let AmericanValue { price, greeks } = of_spot(held);
     let AmericanGreeks { delta, gamma, vega, theta, rho, .. } = greeks.expect("wanted");
     assert!(price - (100.0 - held) < 1e-5 && (delta + 1.0).abs() < 1e-3, "{price} {delta} at {held}");
-    // There the equation of Black and Scholes has θ = 0.
+    // The equation of Black and Scholes has θ = 0 there.
     let expected = 2.0 * (0.05 * 100.0 - 0.02 * held) / (0.25 * 0.25 * held * held);
     assert!((gamma / expected - 1.0).abs() < 0.01, "{gamma} instead of {expected}");
     assert!(vega.abs() < 0.1 && rho.abs() < 0.1 && theta.abs() < 0.01, "{vega} {rho} {theta}");
@@ -255,7 +256,7 @@ fn two_boundaries_are_refused_by_name() {
     assert!(matches!(error, AmericanError::Parameter(ref error) if error.field == "strike"), "{error}");
 }
 
-/// A boundary that is held gives the values of whole valuations, whatever the spot, bit for bit; and its slope is delta.
+/// A held boundary gives the values of full valuations at any spot, bit for bit, and its slope is delta.
 #[test]
 fn a_held_boundary_values_any_spot() {
     for numbers in [

@@ -39,8 +39,8 @@ fn measured(found: &GreekEstimate) -> [Measured; 6] {
     [found.price, found.delta, found.gamma, found.vega, found.theta, found.rho]
 }
 
-/// All are within three standard errors – of 504, one is to be expected beyond under most keys –, and their deviations are as
-/// wide as the standard errors say.
+/// Checks that all Greeks are within three standard errors; of 504, one beyond is expected under most keys. Checks that
+/// their deviations are as wide as the standard errors say.
 fn check(blocks: u64, key: u64, change: impl Fn(&mut SimulationSpec)) {
     let rows = rows();
     let mut squares = [0.0; 6];
@@ -129,7 +129,7 @@ fn a_bump_does_not_reach_the_barrier() {
         let contract = Contract::Barrier { kind, strike: 100.0, barrier_kind, barrier };
         estimate(SimulationSpec { contract, ..spec }, 64)
     };
-    // What is knocked out has no Greeks; what is knocked in has those of the European option.
+    // A knocked-out option has no Greeks; a knocked-in one has those of the European option.
     let out = of(OptionKind::Call, BarrierKind::UpOut, 100.0);
     assert_eq!(measured(&out).map(|measured| measured.value), [0.0; 6]);
     let of_in = of(OptionKind::Call, BarrierKind::UpIn, 100.0);
@@ -138,7 +138,7 @@ fn a_bump_does_not_reach_the_barrier() {
     assert_eq!([of_in.delta.value, of_in.vega.value], [european.delta.value, european.vega.value]);
     let gammas = of_in.gamma.value - european.gamma.value;
     assert!(gammas.abs() < 3.0 * of_in.gamma.standard_error, "{gammas}");
-    // Near the barrier the option is worth what delta says, both ways.
+    // Near the barrier the option's value follows from delta, both ways.
     let near = of(OptionKind::Call, BarrierKind::DownOut, 99.9);
     let delta = near.price.value / 0.1;
     assert!((near.delta.value - delta).abs() < 0.1 * delta.abs(), "{near:?}");

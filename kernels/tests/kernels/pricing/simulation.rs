@@ -22,7 +22,7 @@ fn rows() -> Vec<Row> {
     fixture(include_bytes!("../../../../tests/fixtures/simulation.csv.gz")).into_iter().map(row).collect()
 }
 
-/// By the first columns of a row of a fixture.
+/// The specification in the first columns of a fixture's row.
 pub fn spec_of(given: [f64; 10]) -> SimulationSpec {
     let [contract, sign, strike, barrier, steps, spot, rate, dividend_yield, volatility, expiry_years] =
         given;
@@ -50,12 +50,12 @@ pub fn spec_of(given: [f64; 10]) -> SimulationSpec {
     }
 }
 
-/// For other tests.
+/// Specifications and prices, for other tests.
 pub fn rows_of_prices() -> Vec<(SimulationSpec, f64)> {
     rows().into_iter().map(|Row { spec, price }| (spec, price)).collect()
 }
 
-/// Some simulations for devices: of every kind, few steps.
+/// Some simulations for devices: of every kind, with few steps.
 pub fn some_specs() -> Vec<SimulationSpec> {
     let rows = rows();
     let number_of =
@@ -73,7 +73,8 @@ fn estimate(spec: SimulationSpec, blocks: u64) -> Estimate {
     Simulation::new(spec).expect("all in range").estimate(&sums(spec, Isa::detect(), blocks))
 }
 
-/// All prices are within three standard errors – of 264, one is to be expected beyond under most keys, and none is under these –, and their deviations are as wide as the standard errors say.
+/// Checks that all prices are within three standard errors; of 264, one beyond is expected under most keys, and there
+/// is none under these. Checks that their deviations are as wide as the standard errors say.
 fn check(blocks: u64, change: impl Fn(usize, &mut SimulationSpec)) {
     let rows = rows();
     let (mut squares, mut worst) = (0.0, (0.0, 0));
@@ -108,7 +109,7 @@ fn so_are_those_of_mixed_precision() {
     check(128, |_, spec| spec.precision = Precision::Mixed);
 }
 
-/// Of prices far above what can be gained, which `f32` has no digits for, whatever the contract.
+/// Prices far above the possible gain, for which `f32` has too few digits, with any contract.
 #[test]
 #[ignore = "long: see tests/run --all"]
 fn mixed_precision_is_as_good_where_there_is_little_to_gain() {
@@ -230,7 +231,7 @@ fn what_is_out_of_range_is_named() {
     assert_eq!([asian(Precision::Mixed, 1_024), asian(Precision::F64, 1_025)], [None, None]);
 }
 
-/// Squares of payoffs that no number holds.
+/// Payoffs whose squares overflow.
 #[test]
 fn what_overflows_is_not_taken_for_certain() {
     let Row { spec, .. } = rows().remove(0);
@@ -251,8 +252,8 @@ fn nothing_simulated_is_nothing_known() {
     );
 }
 
-/// Calls whose mean rests on a few paths out of millions: the asset as control, whose expectation is known (closed forms in 40 digits; the
-/// Asian call by parity with the put of the same paths).
+/// Calls whose mean rests on a few paths out of millions. The asset is the control, whose expectation is known (closed
+/// forms in 40 digits). The Asian call has its price by parity with the put of the same paths.
 #[test]
 fn calls_with_great_deviations_are_as_exact_as_puts() {
     let market = AssetMarket { spot: 100.0, rate: 0.03, dividend_yield: 0.0, volatility: 3.0 };
@@ -278,7 +279,8 @@ fn calls_with_great_deviations_are_as_exact_as_puts() {
     assert_eq!(call.standard_error, put.standard_error);
 }
 
-/// A far barrier is touched with a small probability, which keeps its digits in both precisions (closed form of Reiner and Rubinstein).
+/// A far barrier is touched with a small probability, which keeps its digits in both precisions (closed form of Reiner
+/// and Rubinstein).
 #[test]
 fn small_probabilities_of_a_touch_keep_their_digits() {
     let contract = Contract::Barrier {

@@ -1,4 +1,4 @@
-//! What is asked of a portfolio, made of the request: scenarios that are given, drawn or of history, or a covariance.
+//! Measures of a portfolio, made from the request: with given, drawn or historical scenarios, or with a covariance.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use super::super::matrices::{MarketReturns, of_matrix, symmetric};
 use super::super::{bad, check_count};
 use super::CELLS_MAX;
 
-/// Books × positions of parametric risk at most, which is one unit.
+/// Greatest product of books and positions for parametric risk, which is one unit.
 const PARAMETRIC_PARTS_MAX: usize = 1 << 20;
-/// Assets of a covariance at most: it is taken apart before lanes have anything to do with it.
+/// Most assets of a covariance: it is factored before lanes have work on it.
 const COVARIANCE_ASSETS_MAX: usize = 256;
-/// Positions × blocks of the tail at most: what each loses in each is kept until the end.
+/// Greatest product of positions and blocks of the tail: the loss of each position in each block is kept until the end.
 const PARTS_MAX: usize = 1 << 22;
 const HORIZON: &str = "problem.measure.horizon_years";
-/// Years ahead at most.
+/// Greatest horizon, in years.
 const HORIZON_YEARS_MAX: f64 = 60.0;
 
-/// What is asked of a portfolio, in which scenarios.
+/// A measure of a portfolio with its scenarios.
 #[derive(Clone, Debug)]
 pub(super) enum Measure {
     Simulated {
         scenarios: Arc<Scenarios>,
         confidence: f64,
-        /// `None` where only the asker knows it.
+        /// `None` if only the asker knows it.
         horizon_years: Option<f64>,
-        /// Whether measures have a standard error.
+        /// True if measures have a standard error.
         are_drawn: bool,
     },
     Parametric {
@@ -45,7 +45,7 @@ pub(super) enum Measure {
     },
 }
 
-/// Scenarios of the tail, about.
+/// Approximate number of scenarios of the tail.
 pub(super) fn tail_of(scenarios: &Scenarios, confidence: f64) -> usize {
     (scenarios.len() as f64 * (1.0 - confidence)) as usize + 1
 }
@@ -140,7 +140,7 @@ impl Measure {
         Self::Simulated { scenarios: Arc::new(scenarios), confidence, horizon_years, are_drawn }
     }
 
-    /// Whether what is kept of positions and books fits.
+    /// Checks that the kept numbers of positions and books fit.
     pub(super) fn check_parts(&self, problem: &PortfolioProblem) -> Result<(), RiskError> {
         let (books, positions) = (problem.books.len(), problem.positions.len());
         match self {
@@ -181,7 +181,7 @@ fn check_horizon(years: f64) -> Result<f64, RiskError> {
     Err(bad(HORIZON, format!("{years}; it must be more than 0 and at most {HORIZON_YEARS_MAX}")))
 }
 
-/// A shock for each asset: that of all, and its own on top.
+/// The shock of each asset: the common one plus its own.
 fn shocks_of(number: usize, scenario: &StressScenario, assets: usize) -> Result<Vec<Shock>, RiskError> {
     let all = Shock {
         volatility_slope: scenario.volatility_twist,

@@ -1,5 +1,5 @@
-//! The boundaries of a portfolio's American options: a unit each. They do not depend on spots, so that scenarios which move nothing else
-//! take them as they are.
+//! The boundaries of a portfolio's American options, a unit each. They do not depend on spots, so scenarios that move
+//! only spots use them unchanged.
 
 use std::ops::Range;
 use std::sync::Arc;

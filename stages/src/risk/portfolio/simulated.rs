@@ -1,5 +1,5 @@
-//! Value at risk and expected shortfall by scenarios: a round for the profits, one for their order, and one for what each position
-//! loses in the tails.
+//! Value at risk and expected shortfall by scenarios, in three rounds: the profits, their order, and the losses of
+//! positions in the tails.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use super::{CHECKED, Held, UNIT_SCENARIOS, WholeRisk, positions_cost, profits_of
 /// Positions of a unit of the last round.
 const UNIT_POSITIONS: usize = 512;
 
-/// What all three rounds are of.
+/// Inputs that all three rounds share.
 #[derive(Debug)]
 pub(super) struct Simulated {
     pub held: Held,
     pub scenarios: Arc<Scenarios>,
     pub confidence: f64,
-    /// `None` where only the asker knows it.
+    /// `None` if only the asker knows it.
     pub horizon_years: Option<f64>,
-    /// Whether measures have a standard error.
+    /// True if measures have a standard error.
     pub are_drawn: bool,
 }
 
 impl Simulated {
-    /// Estimated cost of the rounds after the profits.
+    /// Estimated cost of a unit of the last round.
     fn unit_cost(&self) -> i64 {
         self.held.portfolio.positions().len().min(UNIT_POSITIONS) as i64
     }
@@ -41,7 +41,7 @@ impl Simulated {
 #[derive(Debug)]
 pub(super) struct ProfitRound {
     pub simulated: Arc<Simulated>,
-    /// Profits of portfolios before it, if they are kept.
+    /// Access to profits of earlier requests; `None` if none are kept.
     pub follower: Option<Follower>,
 }
 
@@ -62,7 +62,7 @@ impl Round for ProfitRound {
 
     fn follow(&mut self, kept: &KeptProfits) {
         let Simulated { held, scenarios, .. } = &*self.simulated;
-        // What Americans are worth is found anew: it takes longer than what would be kept.
+        // American options are revalued in full, which takes longer than everything that could be kept.
         if !held.portfolio.has_boundaries() {
             self.follower = kept.follower(&held.portfolio, scenarios, self.units() as usize);
         }
@@ -100,11 +100,11 @@ impl Round for ProfitRound {
     }
 }
 
-/// Puts the profits of each book in order, which cannot be cut.
+/// Sorts the profits of each book, which cannot be cut into units.
 #[derive(Debug)]
 struct TailRound {
     simulated: Arc<Simulated>,
-    /// Of slices, in order.
+    /// Profits of the slices, in order.
     profits: Vec<Arc<Profits>>,
 }
 
@@ -143,8 +143,8 @@ impl Round for TailRound {
     }
 }
 
-/// What positions lose: first in the scenarios of the value at risk, then in each block of those of the expected shortfall. A unit is
-/// some positions in one of these.
+/// The losses of positions, first in the scenarios of the value at risk, then in each block of scenarios of the
+/// expected shortfall. A unit is some positions in one of these.
 #[derive(Debug)]
 struct PartRound {
     simulated: Arc<Simulated>,
@@ -197,7 +197,7 @@ impl Round for PartRound {
                 losses.extend_from_slice(more);
             }
         }
-        // A row for the value at risk, then one for each block.
+        // The first row is for the value at risk, and each other row for a block.
         let positions = held.portfolio.positions().len();
         let (value_at_risk, blocks) = losses.split_at(positions);
         let shortfall = |position: usize| -> f64 {
@@ -215,14 +215,14 @@ impl Round for PartRound {
     }
 }
 
-/// The scenarios that the measures of the whole are made of, and the measures of all books.
+/// The scenarios behind the measures of the whole, and the measures of all books.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tails {
     value_at_risk: Tail,
     expected_shortfall: Tail,
-    /// By book: its own value at risk and expected shortfall.
+    /// Value at risk and expected shortfall of each book alone.
     books: Vec<[f64; 2]>,
-    /// Standard errors of both of the whole, where scenarios are drawn.
+    /// Standard errors of both measures of the whole; `None` unless scenarios are drawn.
     errors: Option<[f64; 2]>,
 }
 
@@ -232,8 +232,8 @@ impl Tails {
     }
 }
 
-/// Value at risk and expected shortfall. Of profits that are finite, which those of checked numbers are unless they overflow: then
-/// all is lost in every scenario.
+/// Value at risk and expected shortfall of profits. Profits of checked numbers are finite unless they overflow; then
+/// the loss is the greatest number.
 fn tails_of(profits: &[f64], confidence: f64, has_errors: bool) -> Tails {
     let finite: Vec<f64> =
         profits.iter().map(|profit| if profit.is_finite() { *profit } else { f64::MIN }).collect();
@@ -248,7 +248,7 @@ fn tails_of(profits: &[f64], confidence: f64, has_errors: bool) -> Tails {
     }
 }
 
-/// Scenarios of a unit: one where boundaries are found anew in each.
+/// Scenarios of a unit; one if boundaries are found anew in each.
 fn unit_scenarios(portfolio: &Portfolio, scenarios: &Scenarios) -> u64 {
     let is_anew = scenarios.moves_more_than_spots() && portfolio.has_boundaries();
     if is_anew { 1 } else { UNIT_SCENARIOS }
@@ -285,7 +285,7 @@ pub(super) fn revalue(
     Partial::Profits(Arc::new(profits))
 }
 
-/// The same on a device.
+/// Likewise, on a device.
 pub(super) fn revalue_on_device(
     device: &mut dyn Device,
     memory: &mut DeviceRisk,
@@ -295,7 +295,7 @@ pub(super) fn revalue_on_device(
 ) -> Result<Partial, DeviceError> {
     let mut profits = Profits::default();
     let range = range_of(portfolio, scenarios, units);
-    // The host alone has boundaries.
+    // Only the host has boundaries.
     match portfolio.has_boundaries() {
         true => portfolio.run(Isa::detect(), scenarios, range, &mut profits),
         false => run_on_device(device, &mut memory.work, portfolio, scenarios, range, &mut profits)?,

@@ -1,4 +1,4 @@
-//! Measures that take one round: stress, whose units are scenarios, and parametric risk, which is one unit.
+//! Measures of one round: stress, whose units are scenarios, and parametric risk, which is one unit.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use super::measures::Measure;
 use super::simulated::{revalue, revalue_on_device, scenario_units};
 use super::{CHECKED, Held, WholeRisk, positions_cost, profits_of, stress_named};
 
-/// Profits in scenarios with names.
+/// Profits in named scenarios.
 #[derive(Debug)]
 pub(super) struct StressRound {
     pub held: Held,
     pub scenarios: Arc<Scenarios>,
     pub names: Vec<String>,
-    /// Profits of portfolios before it, if they are kept.
+    /// Access to profits of earlier requests; `None` if none are kept.
     pub follower: Option<Follower>,
 }
 
@@ -146,7 +146,8 @@ mod tests {
 
     use super::*;
 
-    /// No random option has a boundary that does not settle: one that was not refused before stands for it.
+    /// An option that was not refused before stands for one whose boundary does not settle, because random options all
+    /// settle.
     #[test]
     fn a_position_without_a_value_in_a_scenario_is_a_bad_row() {
         let isa = Isa::detect();

@@ -1,4 +1,4 @@
-//! What is right at the edges: matrices that cannot be, or only by rounding; futures; errors that are none; bad positions.
+//! Edge cases: matrices that are no covariances, or only by rounding; futures; missing standard errors; bad positions.
 
 use warptape_events::risk::{PortfolioResult, SimulationResult, StressResult};
 
@@ -47,7 +47,7 @@ fn history() -> Value {
     json!({"type": "historical", "confidence": 0.95, "returns": [-0.02, 0.01, -0.01, 0.03]})
 }
 
-/// Every measure that takes the matrix, with the field in which it stands.
+/// Every measure that takes the matrix, with the matrix's field in the request.
 fn with_matrix(matrix: &[f64]) -> Vec<(Value, &'static str)> {
     let count = matrix.len().isqrt();
     let assets = vec![asset(); count];
@@ -134,7 +134,7 @@ fn every_measure_takes_what_is_a_covariance_but_for_rounding() {
     }
 }
 
-/// A call on a future (Black 1976 in 40 digits): rates discount, and do nothing else.
+/// A call on a future (Black 1976 in 40 digits): rates only discount it.
 #[test]
 fn rates_do_not_move_futures() {
     let future = json!({"symbol": "V:F", "spot": 60.0, "volatility": 0.35, "rate": 0.04, "kind": "future"});
@@ -147,7 +147,7 @@ fn rates_do_not_move_futures() {
     wrong["dividend_yield"] = json!(0.02);
     let error = task(book(std::slice::from_ref(&wrong), std::slice::from_ref(&call), history()));
     assert_eq!(error.expect_err("a future has no yield").field, "problem.assets[0].dividend_yield");
-    // Beside others it is one bad row.
+    // It is one bad row beside others.
     let on_wrong = json!({"type": "option", "asset": 1, "kind": "call", "strike": 63.0, "expiry_years": 0.3});
     let found = risk(book(&[future, wrong], &[call, on_wrong], history()));
     let errors: Vec<&str> = found.positions.iter().map(|position| &*position.error).collect();
@@ -185,7 +185,7 @@ fn foreign_rates_move_currencies() {
     }
 }
 
-/// No sample pays until there are far more: no standard error is met by that.
+/// A simulation in which no sample pays meets no standard error; some samples pay once there are far more.
 #[test]
 fn samples_that_pay_nothing_have_no_standard_error() {
     let far = |paths: i64| {
@@ -198,7 +198,7 @@ fn samples_that_pay_nothing_have_no_standard_error() {
         found.standard_error.is_infinite() && found.warning.starts_with("none of 65536 samples"),
         "{found:?}"
     );
-    // What rests on few samples is told.
+    // A result from few paying samples has a warning.
     let found = simulated(far(1 << 22));
     assert!(
         (found.price - 2.345_045e-5).abs() < 5.0 * found.standard_error && found.price > 0.0,
@@ -206,7 +206,7 @@ fn samples_that_pay_nothing_have_no_standard_error() {
     );
     assert_eq!(found.paths, 1 << 22);
     assert!(found.warning.contains("of 4194304 samples"), "{found:?}");
-    // An option that is over already pays nothing for certain.
+    // An option that is already knocked out certainly pays nothing.
     let over = simulation(
         json!({"steps": 1, "standard_error": 1e-5, "contract": {"type": "barrier", "kind": "call",
         "strike": 100.0, "barrier_kind": "up-out", "barrier": 90.0}}),
@@ -231,7 +231,8 @@ fn a_call_with_a_great_deviation_is_exact() {
     assert!((greek("rho_foreign") + greek("rho") + 3.0 * found.price).abs() < 1e-9);
 }
 
-/// The put that is simulated in place of a deep call hardly ever pays, and is worth less than the strike: that bounds the error.
+/// The put that is simulated in place of a deep call hardly ever pays, and is worth less than the strike, which bounds
+/// the error.
 #[test]
 fn a_deep_call_with_a_great_deviation_is_met() {
     let asset = json!({"symbol": "A", "spot": 100.0, "volatility": 3.0});
@@ -259,7 +260,7 @@ fn a_deep_call_with_a_great_deviation_is_met() {
     }
 }
 
-/// Numbers of closed forms in 40 digits.
+/// Closed forms in 40 digits.
 #[test]
 fn what_expires_now_is_worth_what_it_pays() {
     let found =
@@ -269,7 +270,7 @@ fn what_expires_now_is_worth_what_it_pays() {
     assert!(found.positions.iter().all(|position| position.error.is_empty()));
 }
 
-/// Those of QuantLib 1.44 (`QdFpAmericanEngine`).
+/// Numbers of QuantLib 1.44 (`QdFpAmericanEngine`).
 #[test]
 fn americans_are_positions() {
     let put = option("american", 100.0, 0.5);
@@ -279,7 +280,7 @@ fn americans_are_positions() {
     let parametric =
         json!({"type": "parametric", "confidence": 0.99, "covariance": [0.04], "horizon_years": 0.04});
     assert!(risk(book(&[asset()], std::slice::from_ref(&put), parametric)).value_at_risk > 0.0);
-    // Where volatilities and rates move, the boundary does.
+    // The boundary moves with volatilities and rates.
     let scenarios = json!({"type": "stress", "scenarios": [
         {"name": "nothing"}, {"name": "down", "spot_shift": -0.1}, {"name": "all", "volatility_shift": 0.1, "rate_shift": 0.01}]});
     let found = stress(book(&[asset()], &[put], scenarios));
@@ -296,7 +297,7 @@ fn americans_are_positions() {
     }
 }
 
-/// Rates may be moved so that exercise is best between two prices, or never.
+/// Rates may move so that exercise is best between two prices, or never.
 #[test]
 fn an_american_has_no_number_in_a_scenario_of_two_boundaries() {
     let asset = |rate: f64, dividend_yield: f64| json!({"symbol": "A", "spot": 80.0, "volatility": 0.15, "rate": rate, "dividend_yield": dividend_yield});
@@ -382,7 +383,7 @@ fn books_of_all_kinds_are_the_same_on_devices_and_however_cut() {
     }
 }
 
-/// An asset of the market without one is the end of its rows alone, and of all where there is nothing else.
+/// An asset without a market makes only its own rows bad; it fails the request if there are no others.
 #[test]
 fn an_asset_without_a_market_is_some_bad_rows() {
     let of =

@@ -1,4 +1,4 @@
-//! What a request is refused for, what it is estimated to cost, and what a result says of how good its numbers are.
+//! Refusals of requests, their estimated costs, and the stated quality of numbers in results.
 
 use super::*;
 use crate::risk::matrices::MarketReturns;
@@ -47,7 +47,7 @@ fn one_bad_option_of_many_is_one_bad_row() {
         let value = &found.values[place];
         assert!(value.error.starts_with(words) && value.price.is_nan(), "{value:?}");
     }
-    // Where there is no good one, that is the error.
+    // A request without any good row gets the error of its first row.
     assert_eq!(error(options(vec![far, option(-1.0)])).field, "problem.options[0].asset");
 
     let implied = json!({"type": "implied-volatilities", "assets": [asset()], "options": with_bad,
@@ -70,7 +70,7 @@ fn history_of_the_market_has_a_horizon() {
         RiskOutcome::Portfolio(result) => result,
         other => panic!("{other:?}"),
     };
-    // 39 returns in common.
+    // The assets have 39 returns in common.
     let one = result(Value::Null);
     assert_eq!((one.scenarios, one.horizon_years), (39, Some(1.0 / year_s)));
     assert_eq!(one, result(json!(1.2 / year_s)), "rounded to whole samples");
@@ -120,7 +120,7 @@ fn what_was_sampled_is_told_and_a_year_is_as_long_as_it_is_set() {
     let ratio = always.volatility.expect("taken") / exchange.volatility.expect("taken");
     assert!((ratio - (8_760.0_f64 / 1_638.0).sqrt()).abs() < 1e-12, "{ratio}");
 
-    // Of a matrix, the returns that assets have in common.
+    // The market of a matrix counts the returns that assets have in common.
     let optimisation = json!({"type": "optimisation", "assets": [market_asset("A:X"), market_asset("A:Y")],
         "expected_returns": [0.1, 0.2], "covariance": {"from": "market"}, "risk_aversion": 1.0, "budget": 1.0,
         "lower": [0.0, 0.0], "upper": [1.0, 1.0]});
@@ -143,7 +143,7 @@ fn fewer_than_thirty_returns_are_too_few() {
     assert_eq!(few.message, "29 returns of A:X were sampled, a volatility needs 30: wait, or give a number");
 }
 
-/// A single asset: profits are normal but for their curvature, which is small over a short time.
+/// A portfolio of a single asset: its profits are normal but for their curvature, which is small over a short time.
 #[test]
 fn simulated_value_at_risk_has_its_standard_error() {
     let result = |scenarios: i64| {
@@ -158,7 +158,8 @@ fn simulated_value_at_risk_has_its_standard_error() {
     };
     let scenarios = 100_000;
     let found = result(scenarios);
-    // Of a normal quantile: √(p(1−p)/n) by the density there; sigma is 100 · 0.2 · √horizon.
+    // The standard error of a normal quantile is √(p(1−p)/n) divided by the density there; sigma is 100 · 0.2 ·
+    // √horizon.
     let (share, sigma): (f64, f64) = (0.01, 0.2);
     let density = (-2.326_348_f64.powi(2) / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
     let expected = (share * (1.0 - share) / scenarios as f64).sqrt() / density * sigma;
