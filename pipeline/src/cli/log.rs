@@ -12,12 +12,12 @@ has ended, the file alone is the log.
 
 Example: warptape log check --log sqlite:market.db")]
 pub struct LogArgs {
-    /// What to do
+    /// Action on the log
     #[command(subcommand)]
     pub command: LogCommand,
 }
 
-/// What to do with a log.
+/// Actions on a log.
 #[derive(Clone, Debug, Subcommand)]
 pub enum LogCommand {
     /// Read the whole log and name what is damaged (exit status 1 if anything is)

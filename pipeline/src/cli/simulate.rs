@@ -28,13 +28,13 @@ pub struct SimulateArgs {
     /// Loads: arriving work as shares of what the fleet can do; recordings and closed loops have their own
     #[arg(long, value_name = "SHARE", value_delimiter = ',', default_value = "0.85")]
     pub load: Vec<f64>,
-    /// Time that a lane is to work on one slice, in microseconds (default: that of risk.slice_us)
+    /// Target time of a lane for one slice, in microseconds (default: that of risk.slice_us)
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     pub slice_us: Option<i64>,
-    /// Placement policy of the groups of ticks, where the workload has ticks, as scheduler.placement_policy has it
+    /// Placement policy for the groups of ticks, if the workload has ticks; a value of scheduler.placement_policy
     #[arg(long, value_name = "NAME", default_value = "rendezvous")]
     pub placement: String,
-    /// Folder that gets pictures: completion time against load, and for each policy utilisation and lanes over time
+    /// Folder for pictures: completion time against load, and for each policy utilisation and lanes over time
     #[arg(long, value_name = "FOLDER")]
     pub svg: Option<PathBuf>,
     /// A published experiment, with its own fleet, workloads and policies, as a page of Markdown
