@@ -62,7 +62,7 @@ fn described(key: &Key) -> Value {
             })
         }
         ValueKind::Table { .. } => json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        // Only its file has a name in a configuration file.
+        // A configuration file may name the secret's file, but not hold the secret.
         ValueKind::Secret => return file_of(key),
     };
     schema["description"] = format!("{} Allowed: {}.", key.about, key.kind.allowed()).into();
