@@ -90,9 +90,9 @@ impl LogTimes {
         Ok(LogTimes { limits, ticks: ticks.to_owned(), event_time_ns, partitions })
     }
 
-    /// Returns rows of new files that are far from event time in their partitions: the first late row of each symbol,
-    /// and the first row of each partition that is far ahead. `before` is the number of ticks of each file in the log;
-    /// files with some are left out.
+    /// Returns rows of new files that are far from event time in their partitions. These are the first late row of each
+    /// symbol, and the first row of each partition that is far ahead. `before` is the number of ticks of each file in
+    /// the log; files with some are left out.
     pub fn far(&self, earliest: &EarliestTicks, before: &[u64]) -> Vec<Far> {
         let mut far = Vec::new();
         let mut firsts: BTreeMap<i32, (i64, usize, u64, u64)> = BTreeMap::new();
