@@ -50,8 +50,8 @@ pub fn utilisation(name: &str, fleet: &Fleet, outcome: &Outcome) -> String {
     picture.into_svg()
 }
 
-/// Draws the lanes of a recorded run over time: a bar for each slice in the colour of its kind. Of a long run it shows
-/// the beginning.
+/// Draws the lanes of a recorded run over time: a bar for each slice in the colour of its kind. A long run is cut at
+/// the end.
 pub fn timeline(name: &str, fleet: &Fleet, workload: &Workload, outcome: &Outcome) -> String {
     let ran = &outcome.ran[..outcome.ran.len().min(SLICES_MAX)];
     let until_ns = ran.iter().map(|one| one.to_ns).max().unwrap_or(0);
