@@ -8,8 +8,8 @@ use std::net::IpAddr;
 
 use axum::http::{HeaderMap, Uri, header};
 
-/// Returns the name or address that a request is for, without its port, in lower case; `None` if there is none, as
-/// never in a browser's request.
+/// Returns the name or address that a request is for, without its port, in lower case; `None` if the request has none.
+/// Browsers always send one.
 pub(super) fn of(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let named = match uri.authority() {
         Some(authority) => authority.as_str(),
