@@ -3,9 +3,9 @@
 //! - `WARPTAPE_FAILPOINT=NAME:N` kills the process when it reaches the place for the N-th time. `LaneHangs:N` only
 //!   stops the lane that gets the N-th batch of all.
 //! - `WARPTAPE_DEVICE_FAULTS=cuda:0=launch:40,cuda:1=hang:500:4000` makes devices fail. The faults are an error at a
-//!   launch, a hang of some milliseconds, no memory, and a lost device. `memory:N` lets N allocations work, `gone:N`
-//!   N downloads, and `upload:BYTES` loses the device at such an upload. `cuda:0/background` is that device's stream
-//!   for slices of risk tasks.
+//!   launch, a hang of some milliseconds, no memory, and a lost device. The fault comes after N allocations
+//!   (`memory:N`), after N downloads (`gone:N`), or after uploads of so many bytes (`upload:BYTES`).
+//!   `cuda:0/background` is that device's stream for slices of risk tasks.
 
 /// Places for a process to die at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

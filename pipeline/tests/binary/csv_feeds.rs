@@ -154,7 +154,7 @@ fn rows_that_go_back_are_refused_or_sorted_whatever_the_batch() {
         // The same again adds nothing, and another order is none of it.
         assert!(feed(folder, "w.db", &[name, "--sort"], 0).0.starts_with("published 0 ticks"));
         let (_, other) = feed(folder, "w.db", &[name, "--keep-order"], 2);
-        assert!(other.contains("20 ticks of it are in the log, which were fed sorted"), "{other}");
+        assert!(other.contains("20 of its ticks are in the log, fed sorted"), "{other}");
         sorted.push(run(folder, "w.db"));
         // As they stand, every other one is late, or ten ticks are ahead of all others.
         for days in [2, 20] {
