@@ -37,8 +37,8 @@ unsafe extern "C" {
     fn _exit(code: c_int) -> !;
 }
 
-/// Ends the process with a message and exit status 1 if there is no memory left; Rust and C libraries would end it with
-/// a signal. Nothing committed is lost by it, as by any death of a process.
+/// Ends a process without memory with a message and exit status 1; Rust and C libraries would end it with a signal.
+/// Nothing committed is lost by it, as by any death of a process.
 unsafe extern "C" fn fail(code: c_int, _: *mut c_void) {
     if code != ENOMEM {
         return;

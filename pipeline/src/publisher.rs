@@ -74,7 +74,7 @@ struct TickTransaction {
     /// Group whose committed offset of the topic's first partition is the number of the last transaction.
     group: String,
     number: i64,
-    /// That offset before this transaction; `None` before the first.
+    /// Committed offset before this transaction; `None` before the first.
     number_before: Option<i64>,
     records: Vec<EncodedRecord>,
     ticks: u64,

@@ -97,8 +97,8 @@ impl Endpoint {
         Self::serve(listener, settings, Some(orders), Pages::of_pipeline(watched, log))
     }
 
-    /// Listens on an address, and serves the pages of a verifier of a journal, with the names of the process and its
-    /// group, and the verifier's progress.
+    /// Listens on an address, and serves the pages of a verifier of a journal, with its progress. The pages name the
+    /// process and its group.
     pub fn start_for_verifier(
         listener: TcpListener,
         settings: &EndpointSettings,

@@ -1,6 +1,6 @@
 //! Builds the spans of a trace.
 //!
-//! Neither tracing-opentelemetry nor the SDK's tracer builds them. A span of the former has the clock's times of its
+//! They are not built by tracing-opentelemetry or the SDK's tracer. A span of the former has the clock's times of its
 //! entry and its close. Both get ids from a generator that knows nothing of the span. These spans are built when their
 //! trace is over, with the times of events. Their ids follow from the record, so a rerun has the same ones, and a trace
 //! is found by its record.

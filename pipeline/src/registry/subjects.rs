@@ -19,9 +19,9 @@ pub struct Subject {
 
 /// Compatibility: any version reads every other, and is read by it.
 const FULL: &str = "FULL_TRANSITIVE";
-/// Compatibility: any version reads every earlier one. Some records have no more than that. A new kind of problem,
-/// answer, input or decision is a branch of a union, and a new kind of signal a symbol of an enum. Earlier readers do
-/// not have these.
+/// Compatibility: any version reads every earlier one. Some records have no more than that. New kinds of problems,
+/// answers, inputs and decisions are branches of unions, and new kinds of signals are symbols of an enum. Earlier
+/// readers lack these.
 const BACKWARD: &str = "BACKWARD_TRANSITIVE";
 /// Schemas whose unions get new branches, or whose enums get new symbols.
 const BACKWARD_ONLY: [KnownSchema; 5] =
@@ -32,7 +32,7 @@ const BACKWARD_ONLY: [KnownSchema; 5] =
 ///
 /// A topic's subject is `TOPIC-value`, by Confluent's TopicNameStrategy. The topic of ticks holds further records,
 /// which no rule of compatibility allows in the same subject. They are `TOPIC-warptape.TickBatch` and
-/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Of some records several versions are written.
+/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Some records are written in several versions.
 pub fn subjects(topics: &Topics) -> Vec<Subject> {
     let value = |topic: &str, schema: KnownSchema| Subject {
         topic: topic.to_owned(),
