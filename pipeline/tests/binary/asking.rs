@@ -27,8 +27,8 @@ use super::processes::{DEADLINE, Running};
 const PAUSE: Duration = Duration::from_millis(60);
 /// Some deadlines are met, others are not.
 const DEADLINE_MS_MAX: u64 = 100;
-/// Numbers of implied volatilities whose results are a bit smaller or larger than a Kafka topic accepts, and the
-/// greatest number of such requests.
+/// Numbers of implied volatilities whose reasons take somewhat fewer or somewhat more bytes than a Kafka topic accepts,
+/// and the limit of a random addition.
 const LARGE_OPTIONS: [u64; 2] = [9_500, 11_500];
 const LARGE_OPTIONS_MORE: u64 = 500;
 /// One request in this many has the id of one before it.

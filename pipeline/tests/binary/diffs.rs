@@ -46,7 +46,7 @@ fn two_runs_are_compared() {
     let json: Value = serde_json::from_str(&json).expect("an object");
     assert_eq!((&json["outputs"]["same"], &json["outputs"]["rest"]), (&signals.into(), &[0, 0].into()));
     assert!(json["moves"]["elsewhere"].as_u64().is_some_and(|groups| groups > 0), "{json}");
-    // The command shown in the output explains the difference.
+    // The command that the diff suggests works.
     let why = ["replay", "why", "2", "--partition", "0", "--log", "sqlite:b.db"];
     texts(&warptape(path, &why), 0);
 

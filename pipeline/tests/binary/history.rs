@@ -1,5 +1,5 @@
 //! Parts shared by tests of crashes: random moments from a seed, copies of ticks in another log, and the lives of `run`
-//! according to the journal.
+//! by the journal.
 
 use warptape_eventlog::{EventLog, NewRecord, Record, SqliteLog, UnreadableBatch};
 use warptape_schemas::decode_journal_entry;
@@ -62,8 +62,8 @@ pub fn copy_records(all: &[Vec<Record>], to: &SqliteLog, topic: &str) {
     }
 }
 
-/// Lives according to the journal: how many began, how many partitions were restored from a snapshot, and how many of
-/// these had ticks to redo behind it.
+/// Lives by the journal: numbers of begun lives, of partitions restored from a snapshot, and of those with ticks to
+/// redo behind it.
 #[derive(Debug, Default)]
 pub struct Lives {
     pub began: u64,
