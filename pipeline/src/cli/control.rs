@@ -15,13 +15,13 @@ pub struct ControlArgs {
     /// Command for the running processes
     #[command(subcommand)]
     pub command: ControlWord,
-    /// Process that is told, by its engine.ordinal (default: that of the configuration)
+    /// Process to command, by its engine.ordinal (default: that of the configuration)
     #[arg(long, global = true, value_name = "N", help_heading = "Who is told")]
     pub process: Option<i32>,
-    /// Tell all processes of the group that have a journal; each answers for itself
+    /// Command all processes of the group that have a journal; each answers for itself
     #[arg(long, global = true, conflicts_with = "process", help_heading = "Who is told")]
     pub all: bool,
-    /// How long to wait for answers, in seconds
+    /// Longest wait for answers, in seconds
     #[arg(
         long, global = true, value_name = "S", default_value_t = 30, help_heading = "Who is told",
         value_parser = clap::value_parser!(u64).range(1..=86_400)

@@ -26,7 +26,7 @@ pub enum DlqCommand {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape dlq list --log sqlite:market.db")]
 pub struct DlqListArgs {
-    /// How to print them
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = DlqFormat::Text)]
     pub output: DlqFormat,
 }
@@ -50,7 +50,7 @@ pub struct DlqShowArgs {
     /// Partition, if the offset is given alone (default: 0)
     #[arg(long, value_name = "N")]
     pub partition: Option<i32>,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = DlqFormat::Text)]
     pub output: DlqFormat,
 }

@@ -1,4 +1,4 @@
-//! Exit codes: what each tells the caller.
+//! Exit codes and their meanings.
 
 use std::io;
 

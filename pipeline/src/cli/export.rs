@@ -35,7 +35,7 @@ pub struct ExportArgs {
     /// Contents and format of the export
     #[arg(long, value_enum, default_value_t = ExportFormat::Log)]
     pub format: ExportFormat,
-    /// How to print what was written
+    /// Format of the printed report
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
 }

@@ -176,7 +176,8 @@ pub struct CsvArgs {
     /// Venue of tickers that name none (default for Binance's dumps: BINANCE)
     #[arg(long, value_name = "NAME", value_parser = parse_venue)]
     pub venue: Option<String>,
-    /// Round prices and sizes to N decimals, half to even, such as 9 for what floats print (61686.299999999996); a map's own `round` wins
+    /// Round prices and sizes to N decimals, half to even, such as 9 for printed floats (61686.299999999996); a map's
+    /// own `round` wins
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=18))]
     pub round: Option<u8>,
     /// Feed the rows of each file in the order of their times

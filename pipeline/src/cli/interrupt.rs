@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Set by the first Ctrl-C, SIGTERM or SIGHUP; a second one, [`REPEAT_AFTER`] later or more, ends the process at once. Clones share it.
+/// Set by the first Ctrl-C, SIGTERM or SIGHUP; a second one, [`REPEAT_AFTER`] later or more, ends the process at once.
+/// Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<Shared>);
 
@@ -84,7 +85,8 @@ impl Interrupt {
     }
 }
 
-/// The number of the signal that a write beyond the process's limit for files (`ulimit -f`) causes, on Linux and on macOS.
+/// The number of the signal that a write beyond the process's limit for files (`ulimit -f`) causes, on Linux and on
+/// macOS.
 const SIGXFSZ: i32 = 25;
 
 /// Makes such a write fail with an error, which is reported, instead of ending the process.

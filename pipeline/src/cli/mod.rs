@@ -76,7 +76,7 @@ pub struct Cli {
     /// Configuration file (TOML)
     #[arg(short, long, global = true, value_name = "FILE", help_heading = "Common options")]
     pub config: Option<PathBuf>,
-    /// Say more on standard error: -v what happens, -vv why, -vvv everything (WARPTAPE_LOG overrides)
+    /// Log more on standard error: -v events, -vv reasons, -vvv everything (WARPTAPE_LOG overrides)
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Common options")]
     pub verbose: u8,
     /// Format of standard error: lines for people, or one JSON object per line (WARPTAPE_LOG_FORMAT is the same)
@@ -109,17 +109,17 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Ask for prices, Greeks, value at risk, stress, weights or a sweep, and wait for the answer
     Risk(Box<RiskArgs>),
-    /// Tell running processes what to do: drain a lane, weigh lanes and tenants, move groups
+    /// Command running processes: drain a lane, weigh lanes and tenants, move groups
     Control(ControlArgs),
     /// Run a modelled fleet in virtual time, and compare task policies
     Simulate(SimulateArgs),
-    /// Train a network that chooses lanes for tasks, and hold it against rules
+    /// Train a network that chooses lanes for tasks, and compare it with rules
     Train(TrainArgs),
     /// Print the records of a topic and follow it
     Tail(TailArgs),
-    /// Look at hot state: the latest of a symbol, or the result of a risk request
+    /// Show hot state: the latest of a symbol, or the result of a risk request
     Hot(HotArgs),
-    /// List dead letters, show one, or send them back to where they came from
+    /// List dead letters, show one, or send their records back to their topics
     Dlq(DlqArgs),
     /// List topics with their offsets
     Topics(TopicsArgs),
@@ -131,7 +131,7 @@ pub enum Command {
     Devices(DevicesArgs),
     /// Check or show the configuration
     Config(ConfigArgs),
-    /// Print what a shell needs to complete commands
+    /// Print a shell's completions of the commands
     Completions(CompletionsArgs),
     /// Write manual pages of all commands
     Man(ManArgs),
@@ -149,7 +149,7 @@ pub fn main() -> ExitCode {
                 tracing::error!(target: NOTICE, "{}", text.trim_start_matches("error: ").trim_end());
                 return ExitCode::from(UNUSABLE);
             }
-            // If standard output or standard error is closed, there is nobody to tell.
+            // A failure here means that standard output or standard error is closed.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { UNUSABLE } else { 0 });
         }

@@ -48,7 +48,7 @@ pub enum ReplayCommand {
     Slowest(SlowestArgs),
     /// Explain why a lane had no more to do at a given time
     WhyNot(WhyNotArgs),
-    /// Compare two runs: where they parted, which groups lived elsewhere, and what it cost
+    /// Compare two runs: their first difference, the groups on other lanes, and the cost
     Diff(DiffArgs),
     /// Step through the inputs of a journal in the terminal: next, back, to a sequence or time, until a condition holds
     Debug(DebugArgs),
@@ -56,7 +56,8 @@ pub enum ReplayCommand {
     Export(ExportArgs),
     /// Write a timeline of lanes, queues, partitions and commits that Perfetto shows (ui.perfetto.dev)
     Timeline(TimelineArgs),
-    /// Write one HTML page of the run, or of a window of it: rates, latencies, lanes, placement, decisions, and the slowest signals
+    /// Write one HTML page of the run, or of a window of it: rates, latencies, lanes, placement, decisions, and the
+    /// slowest signals
     Report(ReportArgs),
     /// Estimate a recorded run under another policy, configuration or fleet, beside the measured run and the error of
     /// the model

@@ -117,7 +117,7 @@ pub struct AskingArgs {
     /// Deadline: time from now after which the answer is of no use
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1..=DEADLINE_MS_MAX))]
     pub deadline_ms: Option<i64>,
-    /// How long to wait for the result, in seconds
+    /// Longest wait for the result, in seconds
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout_s: u64,
     /// Id of the request; each id is answered once (default: a new id)
@@ -236,7 +236,7 @@ pub struct OptionFlags {
     /// Days until expiry
     #[arg(long, value_parser = finite, value_name = "D", allow_negative_numbers = true)]
     pub expiry_days: Option<f64>,
-    /// Symbol, `VENUE:TICKER`, whose market gives what is not given here
+    /// Symbol, `VENUE:TICKER`; its market supplies the values that are missing here
     #[arg(long)]
     pub symbol: Option<String>,
     /// Price of the asset now
@@ -274,7 +274,8 @@ pub struct SimulationFlags {
     /// Price of the barrier
     #[arg(long, value_parser = finite, value_name = "B")]
     pub barrier: Option<f64>,
-    /// Steps of a path: the fixings of an Asian option, or the exercise dates of an American one that is simulated (default: 1)
+    /// Steps of a path: the fixings of an Asian option, or the exercise dates of an American one that is simulated
+    /// (default: 1)
     #[arg(long, value_name = "N")]
     pub steps: Option<i32>,
     /// The most samples (default: 1,048,576)

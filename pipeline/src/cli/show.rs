@@ -29,7 +29,7 @@ pub struct TailArgs {
 /// How records are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TailFormat {
-    /// Aligned columns of what matters most
+    /// Aligned columns of the main fields
     Table,
     /// One JSON object a line with all fields
     Json,

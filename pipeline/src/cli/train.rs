@@ -26,7 +26,8 @@ pub struct TrainArgs {
     /// Lanes to learn for, as `simulate` takes them (TOML)
     #[arg(long, value_name = "FILE", required = true)]
     pub fleet: Option<PathBuf>,
-    /// Tasks to learn from: their kinds, sizes and arrivals (TOML); loads, speeds and faults are drawn anew for each episode
+    /// Tasks to learn from: their kinds, sizes and arrivals (TOML); loads, speeds and faults are drawn anew for each
+    /// episode
     #[arg(long, value_name = "FILE", required = true)]
     pub workload: Option<PathBuf>,
     /// File to write the network to
@@ -84,8 +85,8 @@ pub struct CompareArgs {
 /// An architecture of networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum NetworkKind {
-    /// For any number of lanes: features of each lane, masks, dueling double DQN
+    /// Network for any number of lanes: features of each lane, masks, dueling double DQN
     Improved,
-    /// As published, for the number of lanes that the fleet has
+    /// Network as published, for the number of lanes of the fleet
     Paper,
 }

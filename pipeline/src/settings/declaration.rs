@@ -1,4 +1,5 @@
-//! How a key is declared: name, default, limits, words and typed field in one place, [`section!`]. It must not know any key.
+//! How a key is declared: name, default, limits, words and typed field in one place, [`section!`]. It must not know any
+//! key.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -36,8 +37,8 @@ pub trait FromKeys: Sized {
 /// field as key: Type = integer(default, least..=greatest, from_integer);
 /// ```
 ///
-/// Without `as key` the key is named like the field. The struct is declared here, or, after `into`, one of another crate is filled.
-/// Fields that are not values of keys follow in `and { field: Type = |values| …; }`.
+/// Without `as key` the key is named like the field. The struct is declared here, or, after `into`, one of another
+/// crate is filled. Fields that are not values of keys follow in `and { field: Type = |values| …; }`.
 macro_rules! section {
     (
         $path:literal: $about:literal;

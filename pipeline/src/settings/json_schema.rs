@@ -1,4 +1,5 @@
-//! Configuration as a JSON Schema, by which editors complete and check `warptape.toml`. It is written from the table of keys.
+//! Configuration as a JSON Schema, by which editors complete and check `warptape.toml`. It is written from the table of
+//! keys.
 
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Configuration keys, and how a path finds its key.
 //!
-//! Everything else about configuration (parsing, `config show`, the example file) is derived from the table of keys, which
-//! `sections` declares. It must not know where values come from.
+//! Everything else about configuration (parsing, `config show`, the example file) is derived from the table of keys,
+//! which `sections` declares. It must not know where values come from.
 
 use super::sections::{KEYS, SECTIONS};
 

@@ -1,6 +1,6 @@
-//! Lanes on GPUs: which GPUs are asked for, whether they are there, what their lanes weigh, and what is known of all lanes' devices.
+//! Lanes on GPUs: the requested GPUs and their presence, the lanes' weights, and the facts about all lanes' devices.
 //!
-//! How GPUs are found is handed in, and asked only where a device may be one.
+//! The probe for GPUs is handed in, and called only if a device may be one.
 
 use warptape_cuda::{Gpu, Inventory};
 use warptape_kernels::Isa;

@@ -55,7 +55,7 @@ pub struct WhyArgs {
     /// Partition of the journal, the ordinal of the process, for an entry or a batch
     #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
     pub partition: i32,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
 }
@@ -67,7 +67,7 @@ The latency of a signal is the time from the publication of the tick record that
 
 Example: warptape replay slowest 20 --since 2026-11-24T03:00:00Z --until 2026-11-24T03:05:00Z --log sqlite:market.db")]
 pub struct SlowestArgs {
-    /// How many signals to list, 10000 at most
+    /// Number of signals to list, 10000 at most
     #[arg(value_name = "N", default_value = "10", value_parser = parse_signals)]
     pub count: u64,
     /// Part of the journal to search
@@ -77,7 +77,7 @@ pub struct SlowestArgs {
     /// partition of the journal
     #[arg(long, value_name = "ORDINAL")]
     pub partition: Option<i32>,
-    /// How to print them
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
     pub output: ChainFormat,
 }
@@ -96,7 +96,7 @@ pub struct WhyNotArgs {
     /// Partition of the journal: the ordinal of the process
     #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
     pub partition: i32,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
 }

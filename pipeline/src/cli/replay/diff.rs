@@ -21,7 +21,7 @@ pub struct DiffArgs {
     /// The log to compare
     #[arg(value_name = "B", value_parser = parse_log)]
     pub b: String,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
     pub output: ChainFormat,
 }

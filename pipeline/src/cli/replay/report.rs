@@ -30,7 +30,7 @@ pub struct ReportArgs {
     /// End before this, in the same forms (default: the end of the journal)
     #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
     pub until: Option<Bound>,
-    /// How many of the slowest signals to explain, 50 at most
+    /// Number of slowest signals to explain, 50 at most
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u16).range(0..=SLOWEST_ON_PAGE_MAX as i64))]
     pub slowest: u16,
     /// Do not verify the run

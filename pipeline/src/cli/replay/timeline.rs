@@ -31,7 +31,7 @@ pub struct TimelineArgs {
     /// partition of the journal
     #[arg(long, value_name = "ORDINAL")]
     pub partition: Option<i32>,
-    /// How to print what was written
+    /// Format of the printed report
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
 }

@@ -58,7 +58,7 @@ pub struct WhatIfArgs {
     /// not exist yet
     #[arg(long, value_name = "FILE")]
     pub to: Option<PathBuf>,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
     pub output: ChainFormat,
 }

@@ -1,4 +1,4 @@
-//! Stands for the arguments of `replay what-if` in a build without it.
+//! Replaces the arguments of `replay what-if` in a build without it.
 
 use std::ffi::OsString;
 
