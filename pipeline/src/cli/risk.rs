@@ -129,8 +129,8 @@ pub struct AskingArgs {
     /// Run as a gang: all lanes begin at once, each with its share, and free lanes wait for the others
     #[arg(long)]
     pub gang: bool,
-    /// Wait until the pipeline has accepted the ticks present when the command began (default: use the market as far as
-    /// it is processed)
+    /// Wait until the pipeline has accepted the ticks present when it got its partitions (default: use the market as
+    /// far as it is processed)
     #[arg(long)]
     pub wait_for_ticks: bool,
     /// Age of a market's price, in seconds, from which on a warning is printed

@@ -15,7 +15,7 @@ use warptape_schemas::journal::{LaneId, LaneKind};
 use super::{Anchoring, LaneStages, OpenLanes};
 use crate::traces::TraceSender;
 
-/// Default of [`EngineConfig::commit_bytes_max`], far below the limit of a log.
+/// Value of the core's `commit_bytes_max`, far below the limit of a log.
 pub const COMMIT_BYTES_MAX: usize = 16 << 20;
 const _: () = assert!(COMMIT_BYTES_MAX * 8 <= TRANSACTION_BYTES_MAX);
 

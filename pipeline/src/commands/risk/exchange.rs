@@ -39,7 +39,7 @@ pub struct Asked<'a> {
     /// Transactional id, unique to this command.
     pub name: &'a str,
     pub timeout: Duration,
-    /// True if the answer must wait until the present ticks are accepted.
+    /// True if the answer must wait until the pipeline has caught up with the ticks.
     pub waits: bool,
 }
 

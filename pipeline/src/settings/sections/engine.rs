@@ -167,8 +167,8 @@ section! {
         slice_ns as slice_us: i64 = integer(500, 1..=1_000_000, |us| us * 1_000);
         /// Greatest number of tasks known at a time; a further one is rejected.
         tasks_max: i32 = integer(10_000, 1..=1_000_000, whole);
-        /// Approximate bytes of the known tasks' requests and of the results of their work. A further task is rejected,
-        /// unless there is no other.
+        /// Approximate bytes of the known tasks' requests, and of the memory that their work may come to take. A
+        /// further task is rejected, unless there is no other.
         bytes_max: i64 = integer(256 << 20, 1..=1 << 40, whole);
         /// Greatest estimated time of one core for a request, in seconds; a larger request is refused. docs/risk.md
         /// describes the estimate. Lanes on GPUs take less time.

@@ -62,7 +62,7 @@ section! {
     /// How the journal is anchored.
     pub struct JournalSettings {
         /// File of the Ed25519 private key that signs the head of each commit, in PEM (`warptape journal keygen` makes
-        /// one); an empty path: no signatures. Only its owner and its group may have access to it.
+        /// one); an empty path: no signatures. Only its owner and its group may read it.
         signing_key_file: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
         /// File on another disk or machine to append signed heads to; an empty path: none. Processes may share one.
         anchor_file: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
