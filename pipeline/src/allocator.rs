@@ -1,8 +1,8 @@
 //! The allocator of the `warptape` binary, and of the benchmarks that stand for it.
 //!
-//! Batches of rows and records come and go by the megabyte. The system's allocator gives each back to the kernel, which
-//! then clears the same pages again for the next: two thirds of the engine thread's time. mimalloc does so too, but
-//! later; see [`set_up`].
+//! Batches of rows and records come and go by the megabyte. The system's allocator returns each to the kernel, which
+//! clears the same pages again for the next batch. This takes two thirds of the engine thread's time. mimalloc returns
+//! memory too, but later; see [`set_up`].
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_long, c_void};
@@ -13,17 +13,17 @@ pub use mimalloc::MiMalloc as Allocator;
 
 /// `mi_option_purge_delay` of mimalloc's `mimalloc.h`, which libmimalloc-sys does not name.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-/// By default mimalloc gives back once a second what happens to be free. With batches in flight that is what the next
-/// ones need, and what librdkafka will read the next fetch into: with a minute, records of 256 ticks cost the process 13
-/// and 15 % less of its processors' time than with ten seconds (two comparisons in turn). An idle process shall still
-/// give its memory back.
+/// By default mimalloc returns memory that happens to be free once a second. With batches in flight, the next batches
+/// need that memory, and so does librdkafka for its next fetch. With a minute, records of 256 ticks cost the process 13
+/// and 15 % less processor time than with ten seconds (two comparisons in turn). An idle process still returns its
+/// memory.
 const PURGE_DELAY_MS: c_long = 60_000;
 
-/// mimalloc's number of the error that memory is not to be had, the system's.
+/// Error number of mimalloc for "out of memory", equal to the system's.
 const ENOMEM: c_int = 12;
 
-/// Sets the allocator's options, where the environment (`MIMALLOC_PURGE_DELAY`) does not, and what happens without memory. To be
-/// called first in `main`.
+/// Sets the allocator's options where the environment (`MIMALLOC_PURGE_DELAY`) does not set them, and the reaction to a
+/// lack of memory. Must be called first in `main`.
 pub fn set_up() {
     // SAFETY: the calls have no preconditions but a valid option; the function stays, and takes no argument.
     unsafe {
@@ -33,17 +33,17 @@ pub fn set_up() {
 }
 
 unsafe extern "C" {
-    /// Ends the process at once: what would run at its end may want memory.
+    /// Ends the process at once, without exit handlers, because these may allocate memory.
     fn _exit(code: c_int) -> !;
 }
 
-/// Memory that is not to be had ends the process with a message and exit status 1: Rust and C libraries would end it with a signal.
+/// Ends a process without memory with a message and exit status 1; Rust and C libraries would end it with a signal.
 /// Nothing committed is lost by it, as by any death of a process.
 unsafe extern "C" fn fail(code: c_int, _: *mut c_void) {
     if code != ENOMEM {
         return;
     }
-    // Standard error has no buffer. What cannot be written there cannot be said.
+    // Standard error has no buffer. A message that cannot be written there is lost.
     let _ = std::io::stderr().write_all(
         b"error: out of memory: raise the limit of this process (ulimit -v), or free some memory; nothing committed is lost\n",
     );

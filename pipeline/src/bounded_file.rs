@@ -1,4 +1,5 @@
-//! Files that a command reads as a whole: each up to a limit, and only where there is something that ends. A pipe may be read, a device not.
+//! Files that a command reads as a whole: each up to a limit, and only if it has an end. Pipes are read, devices are
+//! not.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,10 +8,10 @@ use std::path::Path;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-/// Longest file of settings, certificates or keys.
+/// Greatest length of a file of settings, certificates or keys, in bytes.
 pub const SETTINGS_BYTES_MAX: u64 = 4 << 20;
 
-/// Opens a file without waiting for somebody at the other end of a pipe.
+/// Opens a file, without waiting for the other end of a pipe.
 ///
 /// # Errors
 /// If it cannot be read, or is a folder, a socket or a device.
@@ -28,7 +29,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a file of at most so many bytes.
+/// Reads a file of at most `bytes_max` bytes.
 ///
 /// # Errors
 /// As [`open`], or if it is longer.
@@ -36,7 +37,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     read_bounded(open(path)?, bytes_max)
 }
 
-/// Reads a text of at most so many bytes.
+/// Reads a text of at most `bytes_max` bytes.
 ///
 /// # Errors
 /// As [`read`], or if it is no UTF-8.
@@ -44,7 +45,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     text_of(read(path, bytes_max)?)
 }
 
-/// Reads what somebody writes to standard input.
+/// Reads standard input to its end.
 ///
 /// # Errors
 /// As [`read_text`].

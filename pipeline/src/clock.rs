@@ -15,13 +15,13 @@ impl Clock {
         Self { epoch_ns: wall_clock_ns(), started: Instant::now() }
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns nanoseconds since the epoch.
     pub fn now_ns(&self) -> i64 {
         self.epoch_ns + self.started.elapsed().as_nanos() as i64
     }
 }
 
-/// The wall clock, which may be set back at any time: nanoseconds since the epoch, 0 where it stands before that.
+/// Returns the wall clock, which may be set back at any time: nanoseconds since the epoch, 0 before it.
 #[expect(clippy::disallowed_methods, reason = "all others read the wall clock here")]
 pub fn wall_clock_ns() -> i64 {
     SystemTime::now()
@@ -30,7 +30,8 @@ pub fn wall_clock_ns() -> i64 {
         .saturating_add(ahead_ns())
 }
 
-/// How far a test sets the clock of this process ahead, by WARPTAPE_CLOCK_AHEAD_MS. Builds without debug assertions look for nothing.
+/// Returns the time by which a test sets this process's clock ahead (WARPTAPE_CLOCK_AHEAD_MS). Builds without debug
+/// assertions ignore it.
 #[cfg(debug_assertions)]
 fn ahead_ns() -> i64 {
     use std::sync::OnceLock;

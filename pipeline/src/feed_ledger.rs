@@ -1,7 +1,8 @@
-//! What was fed of each source: in the log itself, committed with the ticks, so that feeding again adds nothing.
+//! The ledger of feeds: the progress of each source, in the log itself, committed with the ticks, so that a repeated
+//! feed adds nothing.
 //!
-//! A file is known by its content: by the digest of as many bytes as it had when it was fed, so that one that has grown since goes
-//! on where it ended. This module must not know how sources are read.
+//! A file is identified by its content: by the digest of its bytes at the time of the feed. So a file that has grown
+//! since continues where it ended. This module must not know how sources are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -12,17 +13,17 @@ use std::time::Duration;
 use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
 use warptape_schemas::{Feed, decode_feed, encode_feed};
 
-/// Records and bytes of one read of the topic.
+/// Greatest number of records and bytes of one read of the topic.
 const READ_RECORDS_MAX: usize = 1_024;
 const READ_BYTES_MAX: usize = 4 << 20;
-/// Wait between two looks whether the end is reached.
+/// Wait between two checks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
-/// Bytes at the beginning of a file that tell which one it is while it is fed.
+/// Number of first bytes that identify a file while it is fed.
 const CLAIMED_BYTES: u64 = 4_096;
-/// Bytes of a file that are read at once.
+/// Number of bytes of a file read at once.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Why it is not known what was fed.
+/// Reasons for an unknown or contradictory progress.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedLedgerError {
     /// The log failed.
@@ -33,27 +34,27 @@ pub enum FeedLedgerError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The same file stands there twice.
+    /// The same file is named twice.
     #[error("{}: the same content is named twice; name each file once", path.display())]
     Twice {
-        /// The second one.
+        /// The second file.
         path: PathBuf,
     },
-    /// The same file was fed in another order.
+    /// The file was fed in another order.
     #[error(
-        "{}: {ticks} ticks of it are in the log, which were fed {}: in another order all would count twice; publish all of it with --again",
+        "{}: {ticks} of its ticks are in the log, fed {}: in another order all would count twice; publish all of it with --again",
         path.display(),
         if *were_sorted { "sorted (--sort)" } else { "in the order of its rows (--keep-order)" }
     )]
     OtherOrder {
         /// The file.
         path: PathBuf,
-        /// Ticks of it that are in the log.
+        /// Number of its ticks in the log.
         ticks: i64,
-        /// True if they were sorted.
+        /// True if the ticks were sorted.
         were_sorted: bool,
     },
     /// A file that was fed sorted has grown.
@@ -66,7 +67,7 @@ pub enum FeedLedgerError {
         /// The file.
         path: PathBuf,
     },
-    /// A file that was not fed to its end has changed since.
+    /// A file that was fed in part has changed since.
     #[error(
         "{}: was fed before, up to tick {ticks} and not to its end, and has changed since: what both have in common would count \
          twice; feed it as it was (--skip-bad passes over bad lines of CSV files), or publish all of it with --again",
@@ -75,43 +76,44 @@ pub enum FeedLedgerError {
     Changed {
         /// The file.
         path: PathBuf,
-        /// Ticks of it that are in the log.
+        /// Number of its ticks in the log.
         ticks: i64,
     },
 }
 
-/// An input of a feed: a file, or what makes ticks by itself.
+/// An input of a feed: a file, or a generator of ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedInput {
-    /// Kind of the source with all that its ticks depend on besides the file's bytes.
+    /// Kind of the source, with all that its ticks depend on besides the file's bytes.
     pub source: String,
-    /// The file; `None` where the source says all.
+    /// The file; `None` for a generator.
     pub path: Option<PathBuf>,
     /// True if ticks come in another order than the file's.
     pub is_sorted: bool,
-    /// The source that reads the same ticks of the file in another order.
+    /// Source text for the same ticks of the file in another order; `None` if there is none.
     pub other_order: Option<String>,
 }
 
-/// How far the inputs of a feed are in the log.
+/// Progress of a feed's inputs in the log.
 #[derive(Debug, Default)]
 pub struct FeedLedger {
     topic: String,
-    /// The feed of each input; `None` for an input that cannot be known again, such as a pipe.
+    /// Feed of each input; `None` for an input that cannot be identified later, such as a pipe.
     feeds: Vec<Option<Feed>>,
     changed: BTreeSet<usize>,
-    /// Scales of symbols whose prices have not nine decimals, as feeds before began them.
+    /// Scales of symbols whose prices have other scales than nine decimals, set by earlier feeds.
     scales: BTreeMap<String, u8>,
-    /// Those that began since the last commit.
+    /// Scales set since the last commit.
     begun: Vec<Feed>,
 }
 
-/// The words for a symbol whose prices have not nine decimals, as a source of its own: what is fed later must be exact with as many.
+/// Source text that records a symbol's scale other than nine decimals. Later prices of the symbol must be exact at this
+/// scale.
 const SCALE_OF: &str = "scale of symbol=";
 const DECIMALS: &str = " decimals=";
 
 impl FeedLedger {
-    /// Finds out where each input goes on: at its beginning if `again` says so.
+    /// Finds the place where each input continues; with `again`, its beginning.
     ///
     /// # Errors
     /// If the log or a file cannot be read, or a file would be fed twice.
@@ -133,7 +135,7 @@ impl FeedLedger {
                     if !again {
                         check_order(input, path, &known, own)?;
                     }
-                    // Files of the same name are told apart by what they hold.
+                    // Files of the same name are distinguished by their contents.
                     let is_any = |feed: &Feed| beginnings.iter().flatten().any(|file| file.hold(feed));
                     match changed(path, &feed, &known).filter(|feed| !again && !is_any(feed)) {
                         Some(Feed { ticks, .. }) => {
@@ -159,7 +161,7 @@ impl FeedLedger {
         Ok(Self { topic: topic.to_owned(), feeds, changed: BTreeSet::new(), scales, begun: Vec::new() })
     }
 
-    /// Scales of symbols whose prices have not nine decimals.
+    /// Returns the scales of symbols whose prices have other scales than nine decimals.
     pub fn scales(&self) -> &BTreeMap<String, u8> {
         &self.scales
     }
@@ -173,17 +175,17 @@ impl FeedLedger {
         }
     }
 
-    /// The topic.
+    /// Returns the name of the topic.
     pub fn topic(&self) -> &str {
         &self.topic
     }
 
-    /// Ticks of each input that are in the log, which a feed leaves out.
+    /// Returns the number of each input's ticks in the log, which a feed leaves out.
     pub fn ticks(&self) -> impl Iterator<Item = u64> + '_ {
         self.feeds.iter().map(|feed| feed.as_ref().map_or(0, |feed| feed.ticks.unsigned_abs()))
     }
 
-    /// Counts a tick of an input that goes to the log.
+    /// Counts a published tick of an input.
     pub fn count(&mut self, input: usize) {
         if let Some(Some(feed)) = self.feeds.get_mut(input) {
             feed.ticks += 1;
@@ -202,7 +204,7 @@ impl FeedLedger {
         }
     }
 
-    /// Keys and records of what has changed since the last call.
+    /// Returns keys and records of all changes since the last call.
     pub fn take_records(&mut self) -> Vec<(String, Vec<u8>)> {
         let changed = std::mem::take(&mut self.changed).into_iter();
         let record = |feed: &Feed| {
@@ -216,10 +218,10 @@ impl FeedLedger {
     }
 }
 
-/// Makes sure that no other process feeds one of the inputs, alone or among others, until what is returned is dropped. Nothing is
-/// held on Kafka.
+/// Ensures that no other process feeds one of the inputs, alone or among others, until the returned guard is dropped.
+/// On Kafka nothing is held.
 ///
-/// A file is told by how it begins, which stays as it is while the file grows.
+/// A file is identified by its beginning, which stays the same while the file grows.
 pub fn claim(
     log: &dyn EventLog,
     topic: &str,
@@ -242,11 +244,11 @@ pub fn claim(
     names.iter().map(|name| Ok(log.claim(name)?)).collect()
 }
 
-/// All that is known of feeds, oldest first.
+/// Returns all known feeds, oldest first.
 fn read(log: &dyn EventLog, topic: &str) -> Result<Vec<Feed>, LogError> {
     let source = TopicPartition { topic: topic.to_owned(), partition: 0 };
     let mut reader = log.reader(std::slice::from_ref(&source))?;
-    // A feed that is under way may hide what others committed: its transaction is waited for.
+    // A feed in progress may hide later commits of others, so its transaction is waited for.
     let end = log.written_end(&source)?;
     let mut known: Vec<Feed> = Vec::new();
     while reader.position(&source)? < end {
@@ -269,7 +271,7 @@ fn read(log: &dyn EventLog, topic: &str) -> Result<Vec<Feed>, LogError> {
     Ok(known)
 }
 
-/// A symbol and the scale of its prices, of the words for them.
+/// Parses a symbol and the scale of its prices from their source text.
 fn scale_of(source: &str) -> Option<(String, u8)> {
     let (symbol, decimals) = source.strip_prefix(SCALE_OF)?.rsplit_once(DECIMALS)?;
     Some((symbol.to_owned(), decimals.parse().ok()?))
@@ -287,7 +289,7 @@ fn is_file(path: &Path) -> Result<bool, FeedLedgerError> {
     }
 }
 
-/// Sizes and digests of those beginnings of a file that may have been fed before, and of all of it at the end.
+/// Sizes and digests of those prefixes of a file that may have been fed before, and of the whole file last.
 struct Beginnings {
     source: String,
     /// Sizes and digests of the unpacked contents, so that a file and its packed copy count as one.
@@ -295,7 +297,7 @@ struct Beginnings {
 }
 
 impl Beginnings {
-    /// `None` for what is no file.
+    /// Reads the digests; `None` for an input without a file.
     fn read(input: &FeedInput, known: &[Feed]) -> Result<Option<Self>, FeedLedgerError> {
         let Some(path) = &input.path else { return Ok(None) };
         if !is_file(path)? {
@@ -311,13 +313,13 @@ impl Beginnings {
         Ok(Some(Self { source: input.source.clone(), digests }))
     }
 
-    /// Whether the file, or a beginning of it that says something, is what was fed.
+    /// True if the file, or a non-empty prefix of it, was fed before.
     fn hold(&self, feed: &Feed) -> bool {
         let is_any = self.digests.iter().any(|digest| is_of(digest, feed));
         feed.size_bytes > 0 && feed.source == self.source && is_any
     }
 
-    /// The known feed of the longest beginning, with true if that is all of the file.
+    /// Returns the known feed of the longest prefix, with true if that is the whole file.
     fn before<'a>(&self, known: &'a [Feed]) -> Option<(&'a Feed, bool)> {
         let held = known.iter().filter(|feed| self.hold(feed));
         let feed = held.max_by_key(|feed| feed.size_bytes)?;
@@ -325,7 +327,7 @@ impl Beginnings {
     }
 }
 
-/// Refuses a file of which the log has ticks in another order, or some that others may lie between.
+/// Refuses a file with ticks in the log in another order, or with new rows that may lie between them.
 fn check_order(
     input: &FeedInput,
     path: &Path,
@@ -352,7 +354,7 @@ fn is_of((size, digest): &(u64, String), feed: &Feed) -> bool {
     *size == feed.size_bytes.unsigned_abs() && *digest == feed.digest
 }
 
-/// What is known of a file: of its whole, or of the longest beginning of it that was fed before.
+/// Returns the feed of the file, with the progress of its longest prefix that was fed before.
 fn of_file(input: &FeedInput, path: &Path, known: &[Feed], beginnings: &Beginnings) -> Feed {
     let (size, digest) = beginnings.digests.last().expect("the whole file has a digest").clone();
     let before = beginnings.before(known);
@@ -362,8 +364,8 @@ fn of_file(input: &FeedInput, path: &Path, known: &[Feed], beginnings: &Beginnin
     Feed { source: input.source.clone(), name: file_name(path), digest, size_bytes, ticks, is_finished }
 }
 
-/// The last feed of a file of this name, if it did not come to the file's end and got further than anything that is known of the file:
-/// then the file has changed.
+/// Returns the last feed of a file of this name if it shows that the file has changed. It did not reach the file's end,
+/// and got further than any feed of a prefix of this file.
 fn changed<'a>(path: &Path, feed: &Feed, known: &'a [Feed]) -> Option<&'a Feed> {
     let name = file_name(path);
     let last = known.iter().rfind(|known| known.source == feed.source && known.name == name);
@@ -374,7 +376,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// The unpacked contents of a file.
+/// Unpacked contents of a file.
 enum Content {
     Plain(File),
     Packed(Box<dyn Read>),
@@ -393,13 +395,13 @@ impl Read for Content {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(file) => file.read(buffer),
-            // A packed file that is damaged or cut holds what comes before; who feeds it says what is wrong with it.
+            // A damaged or cut packed file holds what comes before the damage; the feed reports the error.
             Self::Packed(unpacked) => Ok(unpacked.read(buffer).unwrap_or(0)),
         }
     }
 }
 
-/// Digests of the beginnings of a file with these sizes, as far as it goes, and of all of it.
+/// Returns digests of a file's prefixes with these sizes, up to its length, and of the whole file.
 fn prefix_digests(mut file: impl Read, sizes: &BTreeSet<u64>) -> io::Result<Vec<(u64, String)>> {
     let mut hasher = blake3::Hasher::new();
     let mut block = vec![0; BLOCK_BYTES];

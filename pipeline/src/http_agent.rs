@@ -1,4 +1,4 @@
-//! The shell's client of HTTP: who is trusted, and how long is waited.
+//! The shell's HTTP client: trusted authorities and timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::tls::{RootCerts, TlsConfig};
 
-/// A client with a longest wait for a connection and for a whole answer. It trusts the system's authorities, among which a company has
-/// its own; an answer with a status of failure is an answer.
+/// Creates a client with a longest wait for a connection and for a whole answer. It trusts the system's authorities,
+/// which may include a company's own. An answer with a failure status is an answer.
 pub(crate) fn http_agent(connect_max: Duration, answer_max: Duration) -> Agent {
     Agent::config_builder()
         .timeout_connect(Some(connect_max))

@@ -1,6 +1,6 @@
 //! The shell of Warptape: configuration, the command line, and everything that touches clocks, threads and terminals.
 //!
-//! What ticks mean is in `stages`, what is decided in `scheduler`; this crate carries their inputs and outputs.
+//! Ticks are interpreted in `stages`, and decisions made in `scheduler`; this crate carries their inputs and outputs.
 
 pub mod allocator;
 mod bounded_file;

@@ -12,7 +12,7 @@ use crate::bounded_file;
 #[cfg(feature = "lab")]
 use crate::usage_error::UsageError;
 
-/// The network in a file, if it is for so many lanes; or what is wrong with the file.
+/// Reads the network in a file for this number of lanes; an error with the mistake in the file.
 pub fn read(path: &Path, lanes: Option<usize>) -> Result<Trained, String> {
     let bytes = first_bytes(path).map_err(|error| format!("cannot be read: {error}"))?;
     let network = Network::from_bytes(&bytes).map_err(|error| format!("cannot be used: {error}"))?;
@@ -24,7 +24,7 @@ pub fn read(path: &Path, lanes: Option<usize>) -> Result<Trained, String> {
     }
 }
 
-/// The network that a policy `dqn:FILE` of a command line names; none of other policies.
+/// Reads the network of a policy `dqn:FILE` on a command line; `None` for other policies.
 #[cfg(feature = "lab")]
 pub fn of_policy(policy: &str, lanes: Option<usize>) -> Option<Result<Trained, UsageError>> {
     let path = Path::new(dqn::rest_of(policy)?);
@@ -32,13 +32,13 @@ pub fn of_policy(policy: &str, lanes: Option<usize>) -> Option<Result<Trained, U
     Some(read(path, lanes).map_err(unusable))
 }
 
-/// Whether a policy has the form of `dqn:HASH`, and no file is called so.
+/// True if a policy has the form of `dqn:HASH`, and there is no file with that name.
 #[cfg(feature = "lab")]
 pub fn is_only_a_hash(policy: &str) -> bool {
     dqn::prefix_of(policy).is_some_and(|hash| !Path::new(hash).exists())
 }
 
-/// More bytes than a network may have are enough to see that a file is none.
+/// Reads one byte more than a network may have, at most, which shows that a longer file is none.
 fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bounded_file::open(path)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;

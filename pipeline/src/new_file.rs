@@ -1,4 +1,5 @@
-//! A file that is written beside its place and gets its name once it is whole: whatever interrupts that leaves no file that looks like one.
+//! A file that is written beside its place and gets its name once it is whole. An interruption leaves no partial file
+//! under that name.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -9,13 +10,13 @@ use anyhow::Context as _;
 
 use crate::usage_error::UsageError;
 
-/// A file on its way. Dropped before [`NewFile::finish`] it is removed.
+/// A file in progress. It is removed if it is dropped before [`NewFile::finish`].
 pub struct NewFile {
     to: PathBuf,
-    /// Its name until it is whole.
+    /// Name of the file until it is whole.
     unfinished: PathBuf,
     file: File,
-    /// Whether it may take the place of a file that is there.
+    /// True if it may replace an existing file.
     may_replace: bool,
     is_finished: bool,
 }
@@ -24,16 +25,16 @@ impl NewFile {
     /// Begins a file that will be at `to`, where there must be none, or an empty one.
     ///
     /// # Errors
-    /// If something is there, or the file cannot be made.
+    /// If a file is there, or the new one cannot be created.
     pub fn create(to: &Path) -> anyhow::Result<Self> {
         refuse_taken(to)?;
         Self::begin(to, false)
     }
 
-    /// Likewise, but what is there is replaced.
+    /// The same, but an existing file is replaced.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// If the file cannot be created.
     #[cfg(feature = "training")]
     pub fn replace(to: &Path) -> anyhow::Result<Self> {
         Self::begin(to, true)
@@ -47,10 +48,10 @@ impl NewFile {
         Ok(Self { to: to.to_owned(), unfinished, file, may_replace, is_finished: false })
     }
 
-    /// Has the disk write the file, and gives it its name.
+    /// Flushes the file to the disk, and gives it its name.
     ///
     /// # Errors
-    /// If the disk does not take it, or something came to its place meanwhile.
+    /// If the disk does not take it, or another file got its place meanwhile.
     pub fn finish(mut self) -> anyhow::Result<()> {
         self.file.sync_all().with_context(|| cannot(&self.to))?;
         if !self.may_replace {

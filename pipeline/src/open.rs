@@ -1,4 +1,4 @@
-//! From the settings to an open log: the one place where commands get theirs.
+//! Opens the log of the settings: the one place where commands get theirs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,36 +11,36 @@ use crate::exported::recorded_schemas;
 use crate::registry::{FramedLog, RegistryClient, SchemaIds, subjects};
 use crate::settings::{self, Settings};
 
-/// What a command wants of the log.
+/// Purposes for which a command opens the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To show what is there.
+    /// Show its records.
     Show,
-    /// To process recorded ticks again.
+    /// Process recorded ticks again.
     Replay,
-    /// To send records on as they are.
+    /// Send records again unchanged.
     Resend,
-    /// To publish ticks.
+    /// Publish ticks.
     Feed,
-    /// To publish risk requests and read what comes of them.
+    /// Publish risk requests and read the results.
     Ask,
-    /// To tell processes what to do and read what comes of it.
+    /// Send commands to processes and read the answers.
     Control,
-    /// To run the pipeline.
+    /// Run the pipeline.
     Run,
 }
 
-/// A log as a command wants it.
+/// A log, opened for a command.
 pub struct OpenLog {
-    /// The log. With a registry, what goes in and out is in single-object encoding all the same.
+    /// The log in single-object encoding, even with a registry.
     pub log: Arc<dyn EventLog>,
-    /// The log with every record as it is.
+    /// The log with every record unchanged.
     pub bare: Arc<dyn EventLog>,
-    /// Writer schemas of the ticks that were read; `None` without a registry, or an exported file that has them.
+    /// Writer schemas of ticks; `None` without a registry, or an exported file with its own.
     pub schemas: Option<Arc<dyn SchemaSource>>,
 }
 
-/// Opens the log of the settings. Where there is a schema registry, what will be written is registered.
+/// Opens the log of the settings. With a schema registry, it registers the schemas that the command will write.
 pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogError> {
     let mode = match purpose {
         Purpose::Show | Purpose::Replay => OpenMode::Read,
@@ -54,7 +54,7 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     };
     let registry = &settings.registry;
     if !registry.is_used() {
-        // Whoever replays an exported file has the schemas that its ticks name in it.
+        // An exported file has the schemas of its ticks, so a replay needs no registry.
         let may_bring_them = purpose == Purpose::Replay && !settings.is_on_kafka();
         let schemas = if may_bring_them { recorded_schemas(&*bare)? } else { None };
         return Ok(OpenLog { log: bare.clone(), bare, schemas });
@@ -70,14 +70,14 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
         Purpose::Run => {}
     }
     ids.register(&written)?;
-    // People are shown ticks as well; a decoder wants them as they were published.
+    // Show decodes ticks for people; other decoders need them as they were published.
     let untouched = (purpose != Purpose::Show).then_some(&*topics.ticks);
     let log = FramedLog::new(bare.clone(), ids.clone(), untouched);
     let log = Arc::new(if purpose == Purpose::Run { log.waiting() } else { log });
     Ok(OpenLog { log, bare, schemas: Some(ids) })
 }
 
-/// Opens another log, for anchors, as the settings want a cluster used.
+/// Opens another log, for anchors, with the settings for clusters.
 pub fn open_anchors(settings: &Settings, url: &str, purpose: Purpose) -> Result<Arc<dyn EventLog>, LogError> {
     let mode = match purpose {
         Purpose::Run => OpenMode::Write(settings.log.durability),
@@ -89,19 +89,19 @@ pub fn open_anchors(settings: &Settings, url: &str, purpose: Purpose) -> Result<
     }
 }
 
-/// How often clients of a running pipeline tell their figures.
+/// Time between reports of clients' figures in a running pipeline.
 const CLIENT_FIGURES_INTERVAL: Duration = Duration::from_secs(5);
-/// How often brokers look for transactions that are open for too long, unless they are told otherwise
+/// Default interval at which brokers end transactions that are open for too long
 /// (transaction.abort.timed.out.transaction.cleanup.interval.ms).
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
-/// What a killed process costs its partitions beyond the session timeout, at most.
+/// Greatest time beyond the session timeout for which a killed process delays its partitions.
 const FAILOVER_BEYOND_SESSION: Duration = Duration::from_secs(5);
 
-/// A note for settings under which the brokers' own interval decides how long a killed process holds its partitions up; `None` where the
-/// session timeout does.
+/// Returns a note if the brokers' own interval, not the session timeout, decides how long a killed process delays its
+/// partitions; `None` otherwise.
 pub fn failover_note(settings: &Settings) -> Option<String> {
     let session = settings.kafka.session_timeout;
-    // Half of the session is the transaction's, and the rest with what may come beyond it is left for the brokers to look.
+    // Half of the session is for the transaction. The rest, with the time beyond it, is left for the brokers' check.
     let enough = session - transaction_timeout(session) + FAILOVER_BEYOND_SESSION;
     let is_short = settings.is_on_kafka() && enough < CLEANUP_INTERVAL;
     is_short.then(|| {
@@ -117,12 +117,13 @@ pub fn failover_note(settings: &Settings) -> Option<String> {
     })
 }
 
-/// How long a transaction may be open: what a killed process left open keeps others from reading what its successor writes.
+/// Returns the longest time of an open transaction. One that a killed process left open hides its successor's records
+/// from readers.
 fn transaction_timeout(session: Duration) -> Duration {
     session / 2
 }
 
-/// How the settings want a cluster used.
+/// Returns the options of a cluster from the settings.
 fn kafka_options(settings: &Settings, brokers: &str, purpose: Purpose) -> KafkaOptions {
     let kafka = &settings.kafka;
     let properties = kafka.properties.iter();

@@ -1,4 +1,4 @@
-//! An operator's command on its way through the log: a record for each process that is told, and what they answer.
+//! An operator's command through the log: a record for each addressed process, and their answers.
 
 use std::collections::BTreeSet;
 use std::process;
@@ -14,22 +14,22 @@ use crate::clock::wall_clock_ns;
 use crate::publishing::{NewPlaced, Placed};
 use crate::transaction::TransactionWriter;
 
-/// How long a poll waits before it is asked again whether anybody still waits.
+/// Longest poll before the caller's patience is checked again.
 const POLL: Duration = Duration::from_millis(100);
 const POLL_RECORDS_MAX: usize = 256;
 const POLL_BYTES_MAX: usize = 4 << 20;
 
-/// Since when nobody waits for the answers any more, if that is so.
+/// Returns the time since when nobody waits for the answers; `None` while somebody does.
 pub(crate) type StoppedSince = Arc<dyn Fn() -> Option<Instant> + Send + Sync>;
 
-/// A command that is to be given.
+/// A command to send.
 pub(crate) struct Order {
     control: Control,
     timeout: Duration,
 }
 
 impl Order {
-    /// A command of somebody, which may be obeyed within a time from now on.
+    /// Creates a command of a sender, which may be executed within `timeout` from now.
     pub(crate) fn new(command: ControlCommand, by: String, timeout: Duration) -> Self {
         let now_ns = wall_clock_ns();
         let control = Control {
@@ -42,12 +42,12 @@ impl Order {
         Self { control, timeout }
     }
 
-    /// Its id.
+    /// Returns the command's id.
     pub(crate) fn id(&self) -> &str {
         &self.control.id
     }
 
-    /// Tells these processes, and hands over what each answers. Who has not answered in the end.
+    /// Sends the command to these processes, and passes on each answer. Returns the processes that did not answer.
     pub(crate) fn give(
         &self,
         log: &Arc<dyn EventLog>,
@@ -58,7 +58,7 @@ impl Order {
     ) -> anyhow::Result<BTreeSet<i32>> {
         let until = Instant::now() + self.timeout;
         let place = |topic: &str, partition: i32| TopicPartition { topic: topic.to_owned(), partition };
-        // Where the answers end now: those that are waited for come behind.
+        // Read from the present end of the answers, because the awaited ones come behind it.
         let answers: Vec<_> = told.iter().map(|&process| place(&topics.control_results, process)).collect();
         let mut reader = reader_at_end(&**log, &answers)?;
         let mut value = Vec::new();
@@ -82,7 +82,7 @@ impl Order {
                 continue;
             };
             for record in records {
-                // What others wrote and nobody can read is no answer.
+                // Unreadable records of other writers are no answers.
                 let Ok(result) = decode_control_result(&record.value) else { continue };
                 if result.id == self.id() && waiting.remove(&result.ordinal) {
                     answered(result)?;

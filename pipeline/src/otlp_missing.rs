@@ -1,4 +1,4 @@
-//! Stands for the export to OpenTelemetry in a build without it.
+//! Replaces the export to OpenTelemetry in a build without it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::settings::Settings;
 use crate::traces::TraceSender;
 use crate::usage_error::UsageError;
 
-/// The export of a running process, of which a build without the feature `otlp` has none.
+/// The export of a running process; there is never one in a build without the feature `otlp`.
 pub enum Otlp {}
 
 impl Otlp {
@@ -19,12 +19,12 @@ impl Otlp {
         Err(UsageError::not_built("otlp.endpoint", "otlp").into())
     }
 
-    /// Where traces are handed over.
+    /// Returns the way to hand over traces.
     pub fn traces(&self) -> TraceSender {
         match *self {}
     }
 
-    /// Sends what is left.
+    /// Sends the remaining data.
     pub fn end(self) {
         match self {}
     }

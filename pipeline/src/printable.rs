@@ -1,4 +1,4 @@
-//! What terminals are given: whatever commands print goes through here, and is made printable as the report's pages are.
+//! Output for terminals: all that commands print goes through here, and is made printable like the report's pages.
 
 use std::fmt;
 use std::io::{self, IsTerminal, StdoutLock, Write};
@@ -7,25 +7,25 @@ pub use warptape_report::{printable, printable_line};
 
 use crate::logging::NOTICE;
 
-/// Standard output, for printable text.
+/// Returns standard output, for printable text.
 pub fn stdout() -> Printable<StdoutLock<'static>> {
     #[expect(clippy::disallowed_methods, reason = "this is where it becomes printable")]
     let stdout = io::stdout();
     Printable(stdout.lock())
 }
 
-/// Whether standard output is a terminal.
+/// True if standard output is a terminal.
 pub fn is_terminal() -> bool {
     #[expect(clippy::disallowed_methods, reason = "nothing is printed to it")]
     io::stdout().is_terminal()
 }
 
-/// Says something to whoever has called the command, on standard error: a printable line, or one of the log where that is JSON.
+/// Writes a message to the caller on standard error: a printable line, or a line of the log if that is JSON.
 pub fn to_stderr(line: fmt::Arguments<'_>) {
     tracing::info!(target: NOTICE, "{line}");
 }
 
-/// A writer that is given printable text. It takes whole characters with each call, as formatting gives them.
+/// A writer for printable text. Each call gets whole characters, as from formatting.
 pub struct Printable<W>(pub W);
 
 impl<W: Write> Write for Printable<W> {

@@ -1,7 +1,7 @@
-//! Ticks into the log: gathered into records, encoded, written in transactions.
+//! Publishes ticks in the log: gathers them into records, encodes these, and writes them in transactions.
 //!
-//! It owns the producing side of the source topic for `feed` and `demo`. It must not know where ticks come from, and
-//! it looks at the clock only for the create time of records.
+//! It owns the producing side of the source topic for `feed` and `demo`. It must not know the origin of ticks, and
+//! reads the clock only for the create time of records.
 
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
@@ -20,68 +20,68 @@ use crate::runtime::{TopicPlan, Topics, topic_specs};
 use crate::transaction::{StoppingSince, Transaction, TransactionWriter};
 use warptape_sources::{Batcher, BatcherConfig, TickRecord};
 
-/// A transaction is committed when it holds this many ticks.
+/// Number of ticks at which a transaction is committed.
 pub const TRANSACTION_TICKS_MAX: u64 = 65_536;
-/// A tick waits for at most this many times the ticks that fill a record of every partition.
+/// Greatest wait of a tick, in multiples of the ticks that fill a record of every partition.
 const RECORDS_WAITED_MAX: u64 = 8;
 
-/// Why ticks could not be published.
+/// Reasons for ticks that could not be published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A tick that no consumer would accept. It and the others of its record are not published.
+    /// A tick that no consumer would accept. Its whole record is not published.
     #[error("tick of {symbol} at {event_time_ns} ns cannot be published: {cause}")]
     Tick {
-        /// Its symbol.
+        /// Symbol of the tick.
         symbol: String,
-        /// Its event time.
+        /// Event time of the tick.
         event_time_ns: i64,
-        /// What is wrong with it.
+        /// The mistake.
         cause: EncodeError,
     },
 }
 
-/// What has been committed.
+/// Committed ticks and records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Published {
     /// Ticks.
     pub ticks: u64,
-    /// Records that hold them.
+    /// Records of the ticks.
     pub records: u64,
 }
 
-/// Publishes ticks. What is not flushed when it is dropped is not published.
+/// Publishes ticks. Ticks that are not flushed before it is dropped are not published.
 ///
 /// A transaction is written at once, when it is whole, and again until it is known to be in the log. Each one also
-/// commits its number as an offset of a group that is the publisher's alone, so that the log itself tells whether one
-/// that got no answer is there.
+/// commits its number as an offset of a group of the publisher alone. So the log itself tells whether an unanswered
+/// transaction is there.
 pub struct Publisher {
     writer: TransactionWriter,
     batcher: Batcher,
     ledger: FeedLedger,
-    /// Ticks that were taken since the last commit.
+    /// Ticks taken since the last commit.
     taken_ticks: u64,
     open: TickTransaction,
     published: Published,
     in_doubt_ticks: u64,
 }
 
-/// Records that are published together.
+/// Records to publish together.
 struct TickTransaction {
     topic: String,
     /// Group whose committed offset of the topic's first partition is the number of the last transaction.
     group: String,
     number: i64,
-    /// That offset before this transaction.
+    /// Committed offset before this transaction; `None` before the first.
     number_before: Option<i64>,
     records: Vec<EncodedRecord>,
     ticks: u64,
-    /// Records that say how far event time has come.
+    /// Number of `SetEventTime` records.
     words: u64,
     first_scales: FirstScales,
-    /// Topic of the records that say how far the sources are with these ticks.
+    /// Topic of the records with the progress of the sources.
     feeds_topic: String,
     feeds: Vec<(String, Vec<u8>)>,
 }
@@ -94,9 +94,9 @@ struct EncodedRecord {
 }
 
 impl Publisher {
-    /// A publisher into the topic of ticks, which has so many partitions. `batch` is the greatest number of ticks in a
-    /// record. `name` becomes the transactional id, and the name of a consumer group: a second publisher of that name
-    /// fences this one. Once `stopping_since` tells a time, a log that does not answer is not waited for as long.
+    /// Creates a publisher for the topic of ticks with this number of partitions. `batch` is the greatest number of
+    /// ticks in a record. `name` becomes the transactional id, and the name of a consumer group: a second publisher of
+    /// that name fences this one. After the time of `stopping_since`, a log that does not answer is waited for less.
     pub fn new(
         log: &Arc<dyn EventLog>,
         name: &str,
@@ -132,34 +132,34 @@ impl Publisher {
         })
     }
 
-    /// Keeps in the log how far the inputs of a feed are, from now on.
+    /// Keeps the progress of a feed's inputs in the log, from now on.
     pub fn keep(&mut self, ledger: FeedLedger) {
         ledger.topic().clone_into(&mut self.open.feeds_topic);
         self.ledger = ledger;
     }
 
-    /// Takes one tick of an input. It is in the log after [`Publisher::flush`] at the latest.
+    /// Takes a tick of an input. It is in the log after [`Publisher::flush`] at the latest.
     pub fn push_from(&mut self, input: usize, tick: Tick) -> Result<(), PublishError> {
         self.ledger.count(input);
         self.push(tick)
     }
 
-    /// Keeps in the log, with the tick that is pushed next, that its symbol begins with prices of this scale.
+    /// Records in the log, with the next tick, that its symbol begins with prices of this scale.
     pub fn begin_scale(&mut self, symbol: String, scale: u8) {
         self.ledger.begin_scale(symbol, scale);
     }
 
-    /// Takes one tick. It is in the log after [`Publisher::flush`] at the latest.
+    /// Takes a tick. It is in the log after [`Publisher::flush`] at the latest.
     pub fn push(&mut self, tick: Tick) -> Result<(), PublishError> {
         let mut released = Vec::new();
         self.batcher.push(tick, &mut released);
         released.iter().try_for_each(|record| self.open.add(record))?;
         self.taken_ticks += 1;
-        // All that was taken goes along: a transaction says how far the inputs are.
+        // All taken ticks are flushed, because a transaction records the progress of the inputs.
         if self.taken_ticks >= TRANSACTION_TICKS_MAX { self.flush() } else { Ok(()) }
     }
 
-    /// Says among the ticks of a partition how far event time has come, in the transaction of the tick that is pushed next.
+    /// Sets the event time of a partition by a record among its ticks, in the transaction of the next tick.
     pub fn say_event_time(&mut self, partition: i32, set: &SetEventTime) -> Result<(), PublishError> {
         let mut released = Vec::new();
         self.batcher.flush_partition(partition, &mut released);
@@ -168,7 +168,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Commits everything taken so far.
+    /// Commits all taken ticks.
     pub fn flush(&mut self) -> Result<(), PublishError> {
         let mut released = Vec::new();
         self.batcher.flush(&mut released);
@@ -177,18 +177,18 @@ impl Publisher {
         self.commit()
     }
 
-    /// Commits everything taken, and that there is no more.
+    /// Commits all taken ticks, and that there are no more.
     pub fn finish(&mut self) -> Result<(), PublishError> {
         self.ledger.finish();
         self.flush()
     }
 
-    /// What has been committed.
+    /// Returns the committed ticks and records.
     pub fn published(&self) -> Published {
         self.published
     }
 
-    /// Ticks of a transaction that was given up before the log said what became of it: they may be there as well.
+    /// Returns the ticks of a transaction that was given up with an unknown outcome: they may be in the log as well.
     pub fn in_doubt_ticks(&self) -> u64 {
         self.in_doubt_ticks
     }
@@ -211,22 +211,22 @@ impl Publisher {
     }
 }
 
-/// Whether records of prices and sizes in 1e-9, in which a price of 0 is none, cannot hold a tick.
+/// True if records of prices and sizes in 1e-9, where a price of 0 means none, cannot hold a tick.
 fn needs_scales(tick: &Tick) -> bool {
     tick.scales != Scales::E9 || tick.kind == TickKind::Trade && tick.price_e9 == 0
 }
 
-/// The scale of the first price of each symbol.
+/// Scale of each symbol's first price.
 #[derive(Debug, Default)]
 struct FirstScales {
     symbols: SymbolTable,
-    /// The scale of each symbol, by its number.
+    /// Scales by the symbols' numbers.
     scales: Vec<u8>,
 }
 
 impl FirstScales {
-    /// The symbol of a tick whose price has another scale than the first one of that symbol. It may be one that cannot be compared
-    /// with the others, which makes its record a dead letter, and so has records of its own.
+    /// Returns the symbol of a tick whose price has another scale than the symbol's first one. Such a price may be
+    /// incomparable with the others, and its record a dead letter then. So such ticks get records of their own.
     fn is_alone<'a>(&mut self, tick: &'a Tick) -> Option<&'a str> {
         let symbol = self.symbols.intern(&tick.symbol) as usize;
         if symbol == self.scales.len() {
@@ -311,10 +311,10 @@ impl Transaction for TickTransaction {
         Ok(log.committed(&self.group, &self.counter())? == Some(self.number))
     }
 
-    /// Whether another publisher of the same name has written transactions since.
+    /// True if another publisher of the same name has written transactions since.
     fn is_superseded(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         let committed = log.committed(&self.group, &self.counter())?;
-        // Numbers grow, and another publisher goes on from those that it finds.
+        // Numbers grow, and another publisher continues from those that it finds.
         if committed < self.number_before {
             let (url, transactional_id) = (log.url(), self.group.clone());
             return Err(LogError::TransactionLost { url, transactional_id });
@@ -323,20 +323,21 @@ impl Transaction for TickTransaction {
     }
 }
 
-/// Creates those of the topics that the log lacks; gives the number of partitions of the topic of ticks.
+/// Creates missing topics; returns the number of partitions of the topic of ticks.
 pub fn create_missing_topics(log: &dyn EventLog, names: &Topics, plan: &TopicPlan) -> Result<i32, LogError> {
     let missing = MissingTopics::find(log, names, plan)?;
     log.create_topics(&missing.specs)?;
     Ok(missing.partitions)
 }
 
-/// Topics that a log lacks.
+/// Missing topics of a log.
 pub struct MissingTopics {
-    /// As they would be created: those that belong to an existing topic of ticks, or to a journal, with as many partitions as it has.
+    /// Specifications for their creation. Topics that belong to an existing topic of ticks, or to a journal, get as
+    /// many partitions as it has.
     pub specs: Vec<TopicSpec>,
     /// Partitions of the topic of ticks, existing or not.
     pub partitions: i32,
-    /// Topics that exist and are compacted, though each of their records counts.
+    /// Existing topics that are compacted, although each of their records counts.
     pub compacted: Vec<String>,
 }
 
@@ -360,7 +361,7 @@ impl MissingTopics {
     }
 }
 
-/// Whether a transaction that was given up with this error may be in the log all the same.
+/// True if a transaction that was given up with this error may still be in the log.
 fn is_in_doubt(error: &LogError) -> bool {
     matches!(error, LogError::OutcomeUnknown { .. } | LogError::Unreachable { .. } | LogError::Broker { .. })
 }
@@ -371,9 +372,9 @@ fn refused(ticks: &[Tick], cause: EncodeError) -> PublishError {
     PublishError::Tick { symbol: tick.symbol.clone(), event_time_ns: tick.event_time_ns, cause }
 }
 
-/// The number a publisher begins with. An earlier one of its name may have counted, and on a cluster one that does not know yet that
-/// it was replaced may do so still: no two begin at the same time, so that their numbers differ. The embedded log, which checks
-/// offsets against its records, tells at once who was replaced.
+/// Returns the number that a publisher begins with. Earlier publishers of its name may have counted, and on a cluster a
+/// replaced one may still do so. Its clock makes the numbers differ, because no two publishers begin at the same time.
+/// The embedded log checks offsets against its records, and rejects a replaced publisher at once.
 fn first_number(url: &str, before: Option<i64>) -> i64 {
     let next = before.unwrap_or(0).saturating_add(1);
     if url.starts_with("kafka:") { next.max(wall_clock_ns()) } else { next }
@@ -435,7 +436,7 @@ mod tests {
         }
     }
 
-    /// Trade ids of each partition in log order, and the number of records.
+    /// Returns the trade ids of each partition in log order, and the number of records.
     fn read(log: &Arc<dyn EventLog>, topic: &str) -> (Vec<Vec<i64>>, u64) {
         let mut ids = Vec::new();
         let mut records_read = 0;
@@ -486,7 +487,7 @@ mod tests {
         let (_folder, log, names) = log();
         let mut publisher = publisher(&log, &names, 100);
         let scaled = |number, scale| Tick { scales: Scales { price: scale, size: 9 }, ..tick(number) };
-        // One symbol begins with the scale that all its prices have, another one changes.
+        // One symbol begins with the scale that all its prices have, another one changes its scale.
         let ticks = [tick(0), scaled(1, 14), tick(0), scaled(0, 14), scaled(0, 14), tick(0), scaled(1, 14)];
         let partitions = ticks.iter().map(|tick| partition_of(&tick.symbol, PARTITIONS));
         let partition = partitions.clone().next().unwrap();
@@ -531,7 +532,7 @@ mod tests {
         first.flush().unwrap();
         assert!(!is_superseded(&first), "it has written itself");
         let number = first.open.number;
-        // What it sends next may be in the log without its knowing.
+        // Its next transaction may be in the log without its knowledge.
         (first.open.number, first.open.number_before) = (number - 1, None);
         assert!(!is_superseded(&first) && first.open.is_committed(log.as_ref()).unwrap());
         (first.open.number, first.open.number_before) = (number, Some(number - 1));
@@ -551,7 +552,7 @@ mod tests {
         let mut publisher = publisher(&log, &names, 1);
         publisher.push(tick(0)).unwrap();
         publisher.flush().unwrap();
-        // As if one more had been acknowledged.
+        // As if one more transaction had been acknowledged.
         publisher.open.begin_next();
         let error = publisher.open.is_superseded(log.as_ref()).unwrap_err();
         assert!(matches!(error, LogError::TransactionLost { .. }), "{error}");

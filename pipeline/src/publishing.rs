@@ -1,4 +1,4 @@
-//! Records that a command publishes, all or none, which themselves tell whether they are in the log.
+//! Records that a command publishes, all or none. They themselves show whether they are in the log.
 
 use warptape_eventlog::{EventLog, LogError, NewRecord, OffsetRange, Producer, TopicPartition};
 use warptape_replay::PartitionReader;
@@ -6,7 +6,7 @@ use warptape_replay::PartitionReader;
 use crate::clock::wall_clock_ns;
 use crate::transaction::Transaction;
 
-/// A record and where it goes.
+/// A record with its place.
 pub struct NewPlaced {
     pub place: TopicPartition,
     pub key: Vec<u8>,
@@ -17,12 +17,12 @@ pub struct NewPlaced {
 /// Records of one transaction, no two alike.
 pub struct Placed {
     records: Vec<NewPlaced>,
-    /// Where the partition of the first one ended before.
+    /// End of the first record's partition before the transaction.
     end_before: i64,
 }
 
 impl Placed {
-    /// At least one record.
+    /// Takes at least one record.
     pub fn new(log: &dyn EventLog, records: Vec<NewPlaced>) -> Result<Self, LogError> {
         let end_before = end_of(log, &records.first().expect("there is a record").place)?;
         Ok(Self { records, end_before })

@@ -1,4 +1,5 @@
-//! Standard error, which diagnostics share with a live display: a line goes above the display, which is drawn again below it.
+//! Standard error, shared by log lines and a live display: a line goes above the display, which is drawn again below
+//! it.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,37 +9,37 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::logging::LogFormat;
 
-/// Where diagnostics go. Clones share the display.
+/// Destination of log lines. Clones share the display.
 #[derive(Clone, Default)]
 pub struct Terminal {
-    /// How lines are written.
+    /// Format of lines.
     format: LogFormat,
-    /// What is shown at present; the command that shows it writes it.
+    /// The present display, which the command itself draws; `None` if there is none.
     display: Arc<Mutex<Option<MultiProgress>>>,
 }
 
 impl Terminal {
-    /// Standard error without a display, with lines of this format.
+    /// Creates standard error without a display, with lines of this format.
     pub fn new(format: LogFormat) -> Self {
         Self { format, ..Self::default() }
     }
 
-    /// How lines are written.
+    /// Returns the format of lines.
     pub fn format(&self) -> LogFormat {
         self.format
     }
 
-    /// Whether a person looks at it, who may be shown a display.
+    /// True if a person may watch a display there.
     pub fn is_watched(&self) -> bool {
         self.format == LogFormat::Text && io::stderr().is_terminal()
     }
 
-    /// Lines of diagnostics go above this display from now on.
+    /// Writes lines above this display from now on.
     pub fn show(&self, display: MultiProgress) {
         *self.lock() = Some(display);
     }
 
-    /// There is no display any more.
+    /// Forgets the display.
     pub fn clear(&self) {
         *self.lock() = None;
     }
@@ -57,7 +58,7 @@ impl Terminal {
     }
 }
 
-/// A line under way to standard error.
+/// A line being written to standard error.
 pub struct Line<'a>(&'a Terminal);
 
 impl Write for Line<'_> {
@@ -85,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal that notes what is done to it.
+    /// A terminal that records its operations.
     #[derive(Clone, Debug, Default)]
     struct Noted(Arc<Mutex<Vec<String>>>);
 

@@ -5,34 +5,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_channel::Sender;
 
-/// What became of one record or request, step by step.
+/// The steps of one record or request.
 #[derive(Debug)]
 pub struct Trace {
-    /// See [`trace_id`].
+    /// Id of the trace, see [`trace_id`].
     pub id: [u8; 16],
-    /// What tells this trace from another of the same record, such as by another process: when it was read.
+    /// Time of the read, which tells this trace from others of the same record, such as another process's.
     pub read_at_ns: i64,
-    /// The whole first, then its steps.
+    /// The whole span first, then its steps.
     pub spans: Vec<TracedSpan>,
 }
 
-/// A step.
+/// A step of a trace.
 #[derive(Debug)]
 pub struct TracedSpan {
-    /// What it is.
+    /// Name of the step.
     pub name: &'static str,
-    /// When it began, in nanoseconds since the epoch.
+    /// Beginning, in nanoseconds since the epoch.
     pub start_ns: i64,
-    /// When it ended.
+    /// End, in nanoseconds since the epoch.
     pub end_ns: i64,
-    /// What else is known of it.
+    /// Further facts.
     pub attributes: Vec<Attribute>,
-    /// Why it came to nothing, if it did.
+    /// Reason for the failure; `None` without one.
     pub error: Option<&'static str>,
 }
 
-/// The id of the trace of a record: the first 16 bytes of the BLAKE3 digest of `TOPIC/PARTITION/OFFSET`, so that it can be found
-/// by whoever knows the record.
+/// Returns the trace id of a record: the first 16 bytes of the BLAKE3 digest of `TOPIC/PARTITION/OFFSET`. So a trace is
+/// found by its record.
 pub fn trace_id(topic: &str, partition: i32, offset: i64) -> [u8; 16] {
     let digest = blake3::hash(format!("{topic}/{partition}/{offset}").as_bytes());
     *digest.as_bytes().first_chunk().expect("a digest has 32 bytes")
@@ -43,7 +43,7 @@ pub fn trace_id(topic: &str, partition: i32, offset: i64) -> [u8; 16] {
 pub enum TraceValue {
     /// A number.
     Int(i64),
-    /// Yes or no.
+    /// A truth value.
     Bool(bool),
     /// A text.
     Text(String),
@@ -70,21 +70,21 @@ impl From<String> for TraceValue {
 /// A name with its value.
 pub type Attribute = (&'static str, TraceValue);
 
-/// An attribute.
+/// Builds an attribute.
 pub fn attribute(name: &'static str, value: impl Into<TraceValue>) -> Attribute {
     (name, value.into())
 }
 
-/// What becomes of spans.
+/// Counts of spans by state.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCounts {
-    /// Handed over, and not known to be exported or lost. The engine adds to it, the exporter takes from it.
+    /// Spans handed over, and not yet exported or lost. The engine adds to it, the exporter takes from it.
     pub(crate) under_way: AtomicU64,
-    /// Not exported.
+    /// Spans that were not exported.
     pub(crate) lost: AtomicU64,
 }
 
-/// Where the engine hands traces over, and which ones it is to make.
+/// The engine's way to hand over traces, with the sampling rates.
 #[derive(Clone)]
 pub struct TraceSender {
     waiting: Sender<Trace>,
@@ -104,18 +104,18 @@ impl TraceSender {
         Self { waiting, counts, sample_ppm, request_sample_ppm }
     }
 
-    /// One that traces everything, for tests of who hands traces over.
+    /// Creates one that traces everything, for tests of callers.
     #[cfg(test)]
     pub(crate) fn of_all(waiting: Sender<Trace>) -> Self {
         Self::new(waiting, Arc::default(), 1_000_000, 1_000_000)
     }
 
-    /// Whether a tick record is traced.
+    /// True if a tick record is traced.
     pub fn samples_record(&self, partition: i32, offset: i64) -> bool {
         is_sampled(partition, offset, self.sample_ppm)
     }
 
-    /// Whether a risk request is traced.
+    /// True if a risk request is traced.
     pub fn samples_request(&self, partition: i32, offset: i64) -> bool {
         is_sampled(partition, offset, self.request_sample_ppm)
     }
@@ -131,9 +131,9 @@ impl TraceSender {
     }
 }
 
-/// Whether a record is among so many of a million. It is in each life of each process, or in none.
+/// True if a record is in the sample of `ppm` per million. The answer is the same in each life of each process.
 fn is_sampled(partition: i32, offset: i64, ppm: u32) -> bool {
-    // SplitMix64's finalizer: neighbours have nothing in common.
+    // SplitMix64's finalizer makes the answers of neighbours independent.
     let mut mixed = (offset as u64) ^ (partition as u64).rotate_left(40);
     mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn ids_follow_from_the_record() {
-        // What `printf ticks/3/42 | b3sum --length 16` says.
+        // The expected text is the output of `printf ticks/3/42 | b3sum --length 16`.
         let id: String = trace_id("ticks", 3, 42).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(id, "3538af9bf0da45089a59085157d7a7f1");
     }

@@ -1,8 +1,8 @@
-//! A transaction that is written until it is known to be in the log, and what became of it when the log does not say.
+//! Writes a transaction until it is known to be in the log, and settles unknown outcomes.
 //!
-//! A transaction stays whole with its owner until it is committed, so that one that was aborted can be sent again as it
-//! is. One of unknown outcome is settled by a new producer with the same transactional id; whether it committed tells
-//! something that only this owner writes, in the same transaction.
+//! A transaction stays whole with its owner until it is committed, so that an aborted one can be sent again unchanged.
+//! An unknown outcome is settled by a new producer with the same transactional id. A value that only this owner writes,
+//! in the same transaction, shows whether it committed.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,83 +11,84 @@ use std::time::{Duration, Instant};
 use warptape_engine::Outage;
 use warptape_eventlog::{EventLog, LogError, Producer};
 
-/// A commit that other writers kept from the log is tried this often before it fails.
+/// Attempts at a commit that other writers block before it fails.
 const COMMIT_ATTEMPTS_MAX: u32 = 3;
 /// Pause between two attempts to start a producer.
 pub const RENEW_PAUSE: Duration = Duration::from_millis(500);
 
-/// What is written as one transaction.
+/// Contents of one transaction.
 pub trait Transaction {
-    /// Puts everything into the open transaction of a producer.
+    /// Writes all contents into the open transaction of a producer.
     fn send(&self, producer: &mut dyn Producer) -> Result<(), LogError>;
-    /// Whether all that it commits offsets of is still the owner's.
+    /// True if the owner still owns everything that it commits offsets of.
     fn is_owner(&self) -> bool {
         true
     }
-    /// Whether it is in the log, when nothing of its owner's is open there.
+    /// True if it is in the log, while nothing of its owner is open there.
     fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError>;
-    /// Whether another owner of the same name has written since, which ends this one.
+    /// True if another owner of the same name has written since, which ends this one.
     fn is_superseded(&self, _log: &dyn EventLog) -> Result<bool, LogError> {
         Ok(false)
     }
 }
 
-/// What became of a transaction.
+/// Outcome of a transaction.
 pub enum Outcome {
     /// It is durable and visible.
     Committed,
-    /// Nothing of it was written, because of this; it can be sent again.
+    /// Nothing of it was written, for this reason; it can be sent again.
     Aborted(LogError),
 }
 
-/// What became of an attempt to write a transaction, and how that is known.
+/// Outcome of an attempt to write a transaction, and how it became known.
 pub struct Attempted {
-    /// What became of it.
+    /// Outcome of the attempt.
     pub outcome: Outcome,
-    /// Whether the log did not tell, so that a new producer looked it up.
+    /// True if the log did not tell the outcome, so that a new producer looked it up.
     pub looked_up: bool,
 }
 
-/// An outage by the time of its own clock, which begins with it.
+/// An outage, with times on its own clock, which begins with it.
 struct Waiting {
     began: Instant,
     outage: Outage,
 }
 
 impl Waiting {
-    /// One that begins now.
+    /// Begins an outage now.
     fn begin() -> Self {
         Self { began: Instant::now(), outage: Outage::begin(0) }
     }
 
-    /// Whether it is not waited for any longer, by a process that was asked to end at some time.
+    /// True if the wait for the log is over, for a process that may have been told to end.
     fn is_given_up(&self, stopping_since: Option<Instant>) -> bool {
         let since_began_ns = |at: Instant| at.saturating_duration_since(self.began).as_nanos() as i64;
         self.outage.is_given_up(since_began_ns(Instant::now()), stopping_since.map(since_began_ns))
     }
 
-    /// How long to wait before the next attempt: ever longer.
+    /// Returns the pause before the next attempt; pauses grow.
     fn next_pause(&mut self) -> Duration {
         Duration::from_nanos(self.outage.next_pause_ns().unsigned_abs())
     }
 }
 
-/// When the process was asked to end.
+/// Returns the time when the process was told to end; `None` before.
 pub type StoppingSince = Box<dyn Fn() -> Option<Instant> + Send>;
 
 /// Writes transactions under one transactional id.
 pub struct TransactionWriter {
     log: Arc<dyn EventLog>,
     transactional_id: String,
-    /// `None` between the end of one and the start of the next.
+    /// `None` between the end of a producer and the start of the next.
     producer: Option<Box<dyn Producer>>,
     stopping_since: StoppingSince,
-    /// What was said last of a transaction that did not commit, once.
+    /// Last reported cause of a failed commit, to report it once; `None` without one.
     told: Option<String>,
 }
 
 impl TransactionWriter {
-    /// Starts the producer, which fences every earlier one of its transactional id and settles what that left open.
+    /// Starts the producer, which fences every earlier one of its transactional id and settles that one's open
+    /// transaction.
     pub fn new(
         log: Arc<dyn EventLog>,
         transactional_id: String,
@@ -97,7 +98,7 @@ impl TransactionWriter {
         Ok(Self { log, transactional_id, producer, stopping_since, told: None })
     }
 
-    /// Writes a transaction once. An error is one that trying again does not mend, or not within the time for it.
+    /// Writes a transaction once. An error cannot be mended by a retry, or not within the time for it.
     pub fn write(&mut self, transaction: &impl Transaction) -> Result<Attempted, LogError> {
         let Err(error) = self.try_write(transaction) else {
             self.told = None;
@@ -147,11 +148,11 @@ impl TransactionWriter {
         producer.commit_as_owner(&|| transaction.is_owner())
     }
 
-    /// Starts a new producer, which settles the transaction of the old one, and looks which way.
+    /// Starts a new producer, which settles the old one's transaction, and finds the outcome.
     fn settle(&mut self, transaction: &impl Transaction, cause: LogError) -> Result<Attempted, LogError> {
         let outage = Waiting::begin();
         loop {
-            // The old one must be gone, or both would wait for each other (SQLite).
+            // The old producer must be gone, or both would wait for each other (SQLite).
             self.producer = None;
             match self.settle_once(transaction) {
                 Ok(true) => return Ok(Attempted { outcome: Outcome::Committed, looked_up: true }),
@@ -183,7 +184,7 @@ impl TransactionWriter {
     }
 }
 
-/// Whether an error may pass by itself.
+/// True if an error may pass by itself.
 pub fn is_outage(error: &LogError) -> bool {
     matches!(
         error,
@@ -202,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// A transaction whose outcome nobody tells, while another producer takes the place of its own.
+    /// A transaction with an unknown outcome, while another producer takes the place of its own.
     struct Doubtful {
         log: SqliteLog,
         other: Mutex<Option<Box<dyn Producer>>>,

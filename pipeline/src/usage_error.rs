@@ -1,12 +1,12 @@
-//! Wrong usage: what whoever called the program can mend.
+//! Wrong usage, which the caller of the program can correct.
 
-/// A wrong use of the command line. The message says what to do.
+/// A wrong use of the command line. The message gives the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
 impl UsageError {
-    /// Says which build has what this one is without.
+    /// Names the build that has the part missing in this one.
     pub fn not_built(what: &str, feature: &str) -> Self {
         Self(format!(
             "{what}: this build is without the feature `{feature}`; `cargo build --release --features {feature}` builds one that \

@@ -1,4 +1,4 @@
-//! Looks whether the log answers, beside those who wait for it.
+//! Watches whether the log answers, beside those who wait for it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,15 +10,15 @@ use warptape_eventlog::{EventLog, LogError};
 
 /// Longest wait for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
-/// Pause between two looks.
+/// Pause between two checks.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Since when the log has not answered, and why.
+/// An outage of the log.
 #[derive(Clone, Debug)]
 pub struct Lost {
-    /// When it was first asked in vain.
+    /// Time of the first unanswered question.
     pub since: Instant,
-    /// What was found last.
+    /// Last error.
     pub cause: String,
 }
 
@@ -28,16 +28,16 @@ impl fmt::Display for Lost {
     }
 }
 
-/// A thread that asks the log now and then, until this is dropped.
+/// A thread that asks the log in intervals, until this is dropped.
 pub struct LogWatch {
-    /// The thread writes it.
+    /// The present outage, written by the thread; `None` while the log answers.
     lost: Arc<Mutex<Option<Lost>>>,
-    /// Held: the thread ends when it is gone.
+    /// The thread ends when this is dropped.
     _stop: Sender<()>,
 }
 
 impl LogWatch {
-    /// Starts to look after a topic.
+    /// Starts to watch a topic.
     pub fn start(log: Arc<dyn EventLog>, topic: String) -> Self {
         let lost = Arc::new(Mutex::new(None));
         let of_thread = lost.clone();
@@ -49,7 +49,7 @@ impl LogWatch {
         Self { lost, _stop: stop }
     }
 
-    /// Whether the log does not answer.
+    /// Returns the present outage; `None` while the log answers.
     pub fn lost(&self) -> Option<Lost> {
         lock(&self.lost).clone()
     }
@@ -106,7 +106,7 @@ mod tests {
             doing: "asking".to_owned(),
             cause: "nobody there".to_owned(),
         };
-        // Answers, is lost twice, answers again.
+        // The log answers, is lost twice, and answers again.
         let ask = || {
             let mut times = times.lock().expect("nobody panics");
             times.push(lock(&lost).as_ref().map(|lost: &Lost| (lost.since, lost.cause.clone())));

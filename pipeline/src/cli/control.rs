@@ -12,16 +12,16 @@ come within --timeout-s: the command is refused if it is read later. See docs/co
 
 Example: warptape control drain 1 --log kafka:localhost:9092 --process 2")]
 pub struct ControlArgs {
-    /// What is to be done
+    /// Command for the running processes
     #[command(subcommand)]
     pub command: ControlWord,
-    /// Process that is told, by its engine.ordinal (default: that of the configuration)
+    /// Process to command, by its engine.ordinal (default: that of the configuration)
     #[arg(long, global = true, value_name = "N", help_heading = "Who is told")]
     pub process: Option<i32>,
-    /// Tell all processes of the group that have a journal; each answers for itself
+    /// Command all processes of the group that have a journal; each answers for itself
     #[arg(long, global = true, conflicts_with = "process", help_heading = "Who is told")]
     pub all: bool,
-    /// How long to wait for answers, in seconds
+    /// Longest wait for answers, in seconds
     #[arg(
         long, global = true, value_name = "S", default_value_t = 30, help_heading = "Who is told",
         value_parser = clap::value_parser!(u64).range(1..=86_400)
@@ -32,7 +32,7 @@ pub struct ControlArgs {
     pub output: ControlFormat,
 }
 
-/// What is to be done.
+/// Commands for running processes.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ControlWord {
     /// Drain a lane: it gives its groups to other lanes and gets no more work
@@ -66,7 +66,8 @@ pub enum ControlWord {
         /// Its weight, from 1 to 1,000
         weight: i32,
     },
-    /// Have the watermark of a partition go on from another event time: after a jump that was wrongly followed, or for one that is not
+    /// Set the event time that a partition's watermark goes on from. This undoes a jump that was wrongly followed, or
+    /// follows one that was not
     #[command(after_help = "Example: warptape control watermark 3 --to 2024-08-08T14:30:00Z\n\
         \n\
         The ticks of the partition are told so by a record behind those that are there now. All bars that are open close where event\n\
@@ -74,7 +75,7 @@ pub enum ControlWord {
     Watermark {
         /// The partition
         partition: i32,
-        /// The greatest event time from then on: what is older by more than the allowed lateness is late
+        /// The partition's greatest event time from then on; ticks older by more than the allowed lateness are late
         #[arg(long, value_name = "TIME", value_parser = event_time)]
         to: EventTime,
     },
@@ -91,7 +92,7 @@ pub enum ControlWord {
         after_help = "Example: warptape control policy tasks lp-price\n         warptape control policy placement balanced"
     )]
     Policy {
-        /// What the policy decides on
+        /// Policy to replace: that of tasks or that of placement
         #[arg(value_parser = ["tasks", "placement"])]
         of: String,
         /// Name of the policy

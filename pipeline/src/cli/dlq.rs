@@ -6,15 +6,15 @@ use clap::{Args, Subcommand, ValueEnum};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape dlq list --log sqlite:market.db")]
 pub struct DlqArgs {
-    /// What to do
+    /// Action on dead letters
     #[command(subcommand)]
     pub command: DlqCommand,
 }
 
-/// What to do with dead letters.
+/// Actions on dead letters.
 #[derive(Clone, Debug, Subcommand)]
 pub enum DlqCommand {
-    /// List dead letters: where they are, where they came from, why they died
+    /// List dead letters: their places, their origins and the reasons
     List(DlqListArgs),
     /// Show one dead letter with everything it holds, its original bytes as hex and ASCII
     Show(DlqShowArgs),
@@ -26,7 +26,7 @@ pub enum DlqCommand {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape dlq list --log sqlite:market.db")]
 pub struct DlqListArgs {
-    /// How to print them
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = DlqFormat::Text)]
     pub output: DlqFormat,
 }
@@ -50,15 +50,15 @@ pub struct DlqShowArgs {
     /// Partition, if the offset is given alone (default: 0)
     #[arg(long, value_name = "N")]
     pub partition: Option<i32>,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = DlqFormat::Text)]
     pub output: DlqFormat,
 }
 
-/// Where a record stands in the dead-letter topic.
+/// Place of a record in the dead-letter topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LetterPlace {
-    /// Partition, where it is given with the offset.
+    /// Partition; `None` if it was not given with the offset.
     pub partition: Option<i32>,
     /// Offset.
     pub offset: i64,

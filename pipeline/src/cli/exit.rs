@@ -1,4 +1,4 @@
-//! Exit codes: what each tells the caller.
+//! Exit codes and their meanings.
 
 use std::io;
 
@@ -24,7 +24,8 @@ pub const UNUSABLE: u8 = 2;
 /// Exit code of a simulation that did not reach the standard error that was asked for.
 pub const INEXACT: u8 = 3;
 
-/// The exit code of an error; 0 when the reader of our standard output has gone, which ends a command quietly.
+/// Returns the exit code of an error; 0 if the reader of our standard output is gone, because that ends a command
+/// quietly.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     let as_json = error.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
     if error.downcast_ref::<io::Error>().map(io::Error::kind).or(as_json) == Some(io::ErrorKind::BrokenPipe) {

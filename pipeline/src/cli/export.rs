@@ -20,27 +20,27 @@ pub struct ExportArgs {
     /// File to write; with --format parquet or arrow the folder for the tables
     #[arg(long, value_name = "PATH")]
     pub to: PathBuf,
-    /// First entry that is wanted; the first one there is where not given
+    /// First entry of the export (default: the first one in the log)
     #[arg(long, value_name = "BOUND", value_parser = parse_bound)]
     pub since: Option<Bound>,
-    /// First entry that is not wanted any more; all are wanted where not given
+    /// First entry after the export (default: none, all entries to the end)
     #[arg(long, value_name = "BOUND", value_parser = parse_bound)]
     pub until: Option<Bound>,
-    /// Partition of the journal, the ordinal of the process, that offsets and sequences are of
+    /// Partition of the journal, the ordinal of the process, that offsets and sequences refer to
     #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
     pub partition: i32,
     /// Write ticks, signals, late ticks, dead letters and the state before them as well; tables never need it
     #[arg(long)]
     pub with_ticks: bool,
-    /// What to write
+    /// Contents and format of the export
     #[arg(long, value_enum, default_value_t = ExportFormat::Log)]
     pub format: ExportFormat,
-    /// How to print what was written
+    /// Format of the printed report
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
 }
 
-/// What an export writes.
+/// Formats of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
     /// A file in the embedded log's own format, which replay commands read

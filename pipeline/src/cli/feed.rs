@@ -19,12 +19,12 @@ adds what is new, and a feed that was broken off goes on where it stopped.
 
 Example: warptape feed synth --symbols 100 --ticks 1000000 --log sqlite:market.db")]
 pub struct FeedArgs {
-    /// Where ticks come from
+    /// Source of the ticks
     #[command(subcommand)]
     pub source: FeedSource,
 }
 
-/// Where ticks come from.
+/// Sources of ticks.
 #[derive(Clone, Debug, Subcommand)]
 pub enum FeedSource {
     /// Recordings of Binance's streams, combined or raw, plain or gzip
@@ -51,11 +51,12 @@ pub struct FeedCommon {
     pub again: bool,
 }
 
-/// What becomes of gaps in the times of files.
+/// Treatment of gaps in the times of files.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct GapArgs {
-    /// Have `run` follow where time goes on later by more than stages.future_max_ms, for eight rows or more: event time is set in the log
-    /// before the first tick behind the gap; ticks of other feeds that are further behind are late from then on
+    /// Have `run` follow gaps longer than stages.future_max_ms if at least eight rows lie behind them. Event time is
+    /// set in the log before the first tick behind the gap. Ticks of other feeds that are further behind are late from
+    /// then on
     #[arg(long)]
     pub follow_gaps: bool,
 }
@@ -80,7 +81,7 @@ on two venues is two symbols.
 
 Example: warptape feed binance-capture BINANCE=spot.txt.gz BINANCE-USDM=perp.txt.gz")]
 pub struct BinanceCaptureArgs {
-    /// Recordings; NAME=FILE where a file's venue is not that of --venue
+    /// Recordings; NAME=FILE if a file's venue differs from --venue
     #[arg(required = true, value_name = "[NAME=]FILE")]
     pub files: Vec<VenueFile>,
     /// Venue of the files that name none
@@ -111,10 +112,10 @@ impl BinanceCaptureArgs {
     }
 }
 
-/// A file, with its venue where one is given.
+/// A file, with its venue if one is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VenueFile {
-    /// Venue name.
+    /// Venue name; `None` if the argument is a plain path.
     pub venue: Option<String>,
     /// The file.
     pub path: PathBuf,
@@ -175,13 +176,14 @@ pub struct CsvArgs {
     /// Venue of tickers that name none (default for Binance's dumps: BINANCE)
     #[arg(long, value_name = "NAME", value_parser = parse_venue)]
     pub venue: Option<String>,
-    /// Round prices and sizes to N decimals, half to even, such as 9 for what floats print (61686.299999999996); a map's own `round` wins
+    /// Round prices and sizes to N decimals, half to even, such as 9 for printed floats (61686.299999999996); a map's
+    /// own `round` wins
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=18))]
     pub round: Option<u8>,
     /// Feed the rows of each file in the order of their times
     #[arg(long)]
     pub sort: bool,
-    /// Feed the rows as they stand, although some are late, or lie behind a gap that nobody follows
+    /// Feed the rows in the order of the file, although some are late or lie behind a gap that is not followed
     #[arg(long, conflicts_with = "sort")]
     pub keep_order: bool,
     /// Count lines that do not parse and write them to FILE.bad, instead of ending at the first

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
-/// Where hot state is kept.
+/// Location of hot state.
 #[derive(Clone, Debug, Args)]
 pub struct HotStateArg {
     /// Hot state: `redis://HOST:PORT`, `rediss://…` for TLS, or `memory` (sets hot_state.url)
@@ -14,15 +14,15 @@ pub struct HotStateArg {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape hot get BINANCE:BTCUSDT --hot-state redis://localhost")]
 pub struct HotArgs {
-    /// What to do
+    /// Query on hot state
     #[command(subcommand)]
     pub command: HotCommand,
-    /// Where hot state is kept
+    /// Location of hot state
     #[command(flatten)]
     pub hot_state: HotStateArg,
 }
 
-/// What to do with hot state.
+/// Queries on hot state.
 #[derive(Clone, Debug, Subcommand)]
 pub enum HotCommand {
     /// Print the latest signals and indicators of a symbol, and where it is computed

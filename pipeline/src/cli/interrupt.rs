@@ -10,23 +10,24 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Set by the first Ctrl-C, SIGTERM or SIGHUP; a second one, [`REPEAT_AFTER`] later or more, ends the process at once. Clones share it.
+/// Set by the first Ctrl-C, SIGTERM or SIGHUP; a second one, [`REPEAT_AFTER`] later or more, ends the process at once.
+/// Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// When it was set: the thread that watches signals writes it.
+    /// Time of the first signal, written by the thread that watches signals; `None` before it.
     since: Mutex<Option<Instant>>,
     /// Wakes those who wait for it.
     changed: Condvar,
 }
 
-/// A signal that comes sooner than this after the first one is the same request once more: supervisors send one to the process and one to
-/// its group (`timeout` of coreutils does).
+/// Time after the first signal within which a further one counts as the same request. Supervisors signal both the
+/// process and its group (`timeout` of coreutils does).
 const REPEAT_AFTER: Duration = Duration::from_millis(500);
 
-/// Exit code of a process that a second signal ends: 128 plus SIGINT, as shells count.
+/// Exit code of a process that a second signal ends: 128 plus SIGINT, as in shells.
 const KILLED: i32 = 130;
 
 impl Interrupt {
@@ -36,7 +37,7 @@ impl Interrupt {
         let runtime = runtime()?;
         let (mut ctrl_c, mut terminate, mut hang_up) = {
             let _guard = runtime.enter();
-            // A process that was started with `nohup` stays when the terminal goes.
+            // A process started with `nohup` outlives its terminal.
             let hang_up = if is_ignored(SIGHUP) { None } else { Some(signal(SignalKind::hangup())?) };
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, hang_up)
         };
@@ -56,23 +57,23 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Whether a signal was received.
+    /// True if a signal was received.
     pub fn is_set(&self) -> bool {
         self.since().is_some()
     }
 
-    /// When the first signal was received.
+    /// Time of the first signal; `None` if none was received.
     pub fn since(&self) -> Option<Instant> {
         *self.lock()
     }
 
-    /// Waits for a signal, at most for `timeout`. Returns whether one has come.
+    /// Waits for a signal, at most for `timeout`. Returns true if one has come.
     pub fn wait(&self, timeout: Duration) -> bool {
         let waited = self.0.changed.wait_timeout_while(self.lock(), timeout, |since| since.is_none());
         waited.expect("nobody panics while holding it").0.is_some()
     }
 
-    /// Takes note of a signal that came at `now`. Returns whether it is the second one, which ends the process.
+    /// Records a signal that came at `now`. Returns true if it is the second one, which ends the process.
     fn receive(&self, now: Instant) -> bool {
         let first = *self.lock().get_or_insert(now);
         self.0.changed.notify_all();
@@ -84,18 +85,19 @@ impl Interrupt {
     }
 }
 
-/// The number of the signal that a write beyond the process's limit for files (`ulimit -f`) causes, on Linux and on macOS.
+/// The number of the signal that a write beyond the process's limit for files (`ulimit -f`) causes, on Linux and on
+/// macOS.
 const SIGXFSZ: i32 = 25;
 
 /// Makes such a write fail with an error, which is reported, instead of ending the process.
 pub(super) fn outlive_file_limit() -> io::Result<()> {
     let runtime = runtime()?;
     let _guard = runtime.enter();
-    // Once a signal is handled, it is handled until the process ends.
+    // A handler, once installed, stays until the process ends.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }
 
-/// Pairs of descriptors that have to be free: tokio (1.54.1) panics where it lacks those that it watches signals with.
+/// Pairs of descriptors that must be free: tokio (1.54.1) panics without those that it watches signals with.
 const PAIRS_FREE_MIN: usize = 4;
 
 fn runtime() -> io::Result<Runtime> {
@@ -120,7 +122,7 @@ async fn any(ctrl_c: &mut Signal, terminate: &mut Signal, hang_up: Option<&mut S
     }
 }
 
-/// The number of the signal that a terminal sends when it goes.
+/// Number of the signal that a closing terminal sends.
 const SIGHUP: u32 = 1;
 
 /// True if this process was started with the signal ignored, as Linux has it.

@@ -8,12 +8,12 @@ use clap::{Args, Subcommand};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape journal keygen journal.key")]
 pub struct JournalArgs {
-    /// What to do
+    /// Action on the journal's anchors
     #[command(subcommand)]
     pub command: JournalCommand,
 }
 
-/// What to do about the anchors of a journal.
+/// Actions on the anchors of a journal.
 #[derive(Clone, Debug, Subcommand)]
 pub enum JournalCommand {
     /// Make a pair of Ed25519 keys: one to sign the journal with, one to verify it

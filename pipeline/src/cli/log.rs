@@ -12,18 +12,18 @@ has ended, the file alone is the log.
 
 Example: warptape log check --log sqlite:market.db")]
 pub struct LogArgs {
-    /// What to do
+    /// Action on the log
     #[command(subcommand)]
     pub command: LogCommand,
 }
 
-/// What to do with a log.
+/// Actions on a log.
 #[derive(Clone, Debug, Subcommand)]
 pub enum LogCommand {
-    /// Read the whole log and name what is damaged (exit status 1 if anything is)
+    /// Read the whole log and list any damage (exit status 1 if there is some)
     #[command(after_help = "Example: warptape log check --log sqlite:market.db")]
     Check,
-    /// Make a log that is damaged or has lost records usable again, with what is intact of it
+    /// Make a log that is damaged or has lost records usable again, with its intact contents
     #[command(after_help = "\
 What is intact becomes the log, in the newest format; the damaged file is kept beside it. The command says which offsets are given up,
 and which groups go on from other offsets. Nobody may write the log meanwhile.

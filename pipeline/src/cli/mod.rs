@@ -1,6 +1,6 @@
 //! The command line: arguments in, one command run, an exit code out.
 //!
-//! It knows what can be typed and which settings flags stand for. What a command does is in `commands`.
+//! It knows the arguments and the settings that flags set. `commands` holds what the commands do.
 
 mod control;
 mod count;
@@ -76,10 +76,11 @@ pub struct Cli {
     /// Configuration file (TOML)
     #[arg(short, long, global = true, value_name = "FILE", help_heading = "Common options")]
     pub config: Option<PathBuf>,
-    /// Say more on standard error: -v what happens, -vv why, -vvv everything (WARPTAPE_LOG overrides)
+    /// Log more on standard error: -v events, -vv reasons, -vvv everything (WARPTAPE_LOG overrides)
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Common options")]
     pub verbose: u8,
-    /// How to say it: lines for people, or one JSON object per line (WARPTAPE_LOG_FORMAT is the same) [default: text]
+    /// Format of standard error: lines for people, or one JSON object per line (WARPTAPE_LOG_FORMAT is the same)
+    /// [default: text]
     #[arg(
         long,
         global = true,
@@ -88,12 +89,12 @@ pub struct Cli {
         help_heading = "Common options"
     )]
     pub log_format: Option<LogFormat>,
-    /// What to do
+    /// Command to run
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// All commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a synthetic market through the whole pipeline, here and now
@@ -108,17 +109,17 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Ask for prices, Greeks, value at risk, stress, weights or a sweep, and wait for the answer
     Risk(Box<RiskArgs>),
-    /// Tell running processes what to do: drain a lane, weigh lanes and tenants, move groups
+    /// Command running processes: drain a lane, weigh lanes and tenants, move groups
     Control(ControlArgs),
     /// Run a modelled fleet in virtual time, and compare task policies
     Simulate(SimulateArgs),
-    /// Train a network that chooses lanes for tasks, and hold it against rules
+    /// Train a network that chooses lanes for tasks, and compare it with rules
     Train(TrainArgs),
     /// Print the records of a topic and follow it
     Tail(TailArgs),
-    /// Look at hot state: the latest of a symbol, or the result of a risk request
+    /// Show hot state: the latest of a symbol, or the result of a risk request
     Hot(HotArgs),
-    /// List dead letters, show one, or send them back to where they came from
+    /// List dead letters, show one, or send their records back to their topics
     Dlq(DlqArgs),
     /// List topics with their offsets
     Topics(TopicsArgs),
@@ -130,7 +131,7 @@ pub enum Command {
     Devices(DevicesArgs),
     /// Check or show the configuration
     Config(ConfigArgs),
-    /// Print what a shell needs to complete commands
+    /// Print a shell's completions of the commands
     Completions(CompletionsArgs),
     /// Write manual pages of all commands
     Man(ManArgs),
@@ -142,13 +143,13 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             if error.use_stderr() && LogFormat::guessed() == LogFormat::Json {
-                // No more can go wrong than that the line is not written.
+                // A failure here only loses the log line.
                 let _ = logging::start(0, LogFormat::Json, &Terminal::new(LogFormat::Json));
                 let text = error.to_string();
                 tracing::error!(target: NOTICE, "{}", text.trim_start_matches("error: ").trim_end());
                 return ExitCode::from(UNUSABLE);
             }
-            // If standard output or standard error is closed, there is nobody to tell.
+            // A failure here means that standard output or standard error is closed.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { UNUSABLE } else { 0 });
         }
@@ -171,7 +172,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// An error and its causes, each of them once: some messages have their cause in them.
+/// Returns an error's text with its causes, each of them once: some messages already contain their cause.
 fn told(error: &anyhow::Error) -> String {
     let mut told = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -183,13 +184,13 @@ fn told(error: &anyhow::Error) -> String {
     told
 }
 
-/// Whether a command uses the lanes that are configured: only such a command looks for their devices.
+/// True if a command uses the configured lanes. Other commands do not look for devices.
 fn runs_lanes(command: &Command) -> bool {
     matches!(command, Command::Demo(_) | Command::Run(_) | Command::Devices(_))
 }
 
-/// Whether a command runs the scheduler that is configured, or checks its configuration: only such a command reads the files of networks, which
-/// others may not have.
+/// True if a command runs the configured scheduler or checks its configuration. Other commands do not read the files of
+/// networks, which may be missing on their machine.
 fn reads_networks(command: &Command) -> bool {
     matches!(command, Command::Demo(_) | Command::Run(_) | Command::Config(_))
 }
@@ -202,7 +203,7 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     if let Command::Config(args) = &cli.command {
         return commands::config::execute(args, &sources);
     }
-    // What reads no configuration.
+    // These commands read no configuration.
     match &cli.command {
         #[cfg(feature = "manuals")]
         Command::Completions(args) => return commands::manuals::completions(args),
@@ -346,7 +347,7 @@ mod tests {
         assert_eq!(told(&anyhow::anyhow!("a").context("b")), "b: a");
     }
 
-    /// `train` takes a fleet, a workload and a file, or a word of its own.
+    /// `train` takes a fleet, a workload and a file, or a subcommand.
     #[test]
     fn a_training_is_asked_for_or_a_comparison() {
         let parsed = |line: &str| Cli::try_parse_from(line.split(' ')).map(|cli| cli.command);

@@ -31,23 +31,24 @@ use super::ExportArgs;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape replay verify --log sqlite:market.db --outputs")]
 pub struct ReplayArgs {
-    /// What to do
+    /// Analysis of the recorded run
     #[command(subcommand)]
     pub command: ReplayCommand,
 }
 
-/// What to do with a recorded run.
+/// Analyses of a recorded run.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ReplayCommand {
     /// Re-step every recorded input and compare every decision and state hash
     Verify(VerifyArgs),
-    /// Say what led to a signal, a risk result, a batch or a decision: what was waited for, what was chosen among, and by what
+    /// Explain a signal, a risk result, a batch or a decision: the waits, the alternatives and the reason for the
+    /// choice
     Why(WhyArgs),
     /// List the signals that took longest from their tick to their commit, each with the main cause
     Slowest(SlowestArgs),
-    /// Say why a lane had no more to do at a time
+    /// Explain why a lane had no more to do at a given time
     WhyNot(WhyNotArgs),
-    /// Compare two runs: where they parted, which groups lived elsewhere, and what it cost
+    /// Compare two runs: their first difference, the groups on other lanes, and the cost
     Diff(DiffArgs),
     /// Step through the inputs of a journal in the terminal: next, back, to a sequence or time, until a condition holds
     Debug(DebugArgs),
@@ -55,9 +56,11 @@ pub enum ReplayCommand {
     Export(ExportArgs),
     /// Write a timeline of lanes, queues, partitions and commits that Perfetto shows (ui.perfetto.dev)
     Timeline(TimelineArgs),
-    /// Write one HTML page of the run, or of a window of it: rates, latencies, lanes, placement, decisions, and the slowest signals
+    /// Write one HTML page of the run, or of a window of it: rates, latencies, lanes, placement, decisions, and the
+    /// slowest signals
     Report(ReportArgs),
-    /// Say what another policy, configuration or fleet would have made of a recorded run, beside what was measured and how far the model misses it
+    /// Estimate a recorded run under another policy, configuration or fleet, beside the measured run and the error of
+    /// the model
     WhatIf(WhatIfArgs),
 }
 
@@ -72,11 +75,11 @@ pub struct VerifyArgs {
     /// Rerun the stages over the recorded ticks as well and compare every signal bit for bit
     #[arg(long)]
     pub outputs: bool,
-    /// Consumer group of the run, whose committed offsets say how far outputs go (default: engine.group)
+    /// Consumer group of the run; outputs are compared up to its committed offsets (default: engine.group)
     #[arg(long, value_name = "GROUP", requires = "outputs")]
     pub group: Option<String>,
-    /// Verify what a running pipeline commits as it does, from the last start or checkpoint of each process on; with --outputs signals,
-    /// late ticks and dead letters, but no risk results
+    /// Keep verifying what a running pipeline commits, from each process's last start or checkpoint. With --outputs
+    /// that covers signals, late ticks and dead letters, but no risk results
     #[arg(long)]
     pub follow: bool,
     /// Follow from the first entry that the log has
@@ -85,11 +88,12 @@ pub struct VerifyArgs {
     /// Serve metrics, health and probes of the verifier over HTTP at this address, such as 127.0.0.1:9465
     #[arg(long, value_name = "ADDR:PORT", requires = "follow")]
     pub listen: Option<String>,
-    /// File of an Ed25519 public key in PEM that has to have signed each journal up to its end; may be given for several keys
+    /// File of an Ed25519 public key in PEM. The key must have signed each journal up to its end; may be given for
+    /// several keys
     #[arg(long, value_name = "FILE", conflicts_with = "follow")]
     pub public_key: Vec<PathBuf>,
-    /// Anchors that were kept elsewhere: a file (journal.anchor_file), or the URL of another log (journal.anchor_log). What was cut off,
-    /// rolled back or written anew since is found
+    /// Compare with anchors kept elsewhere: a file (journal.anchor_file), or the URL of another log
+    /// (journal.anchor_log). This finds what was cut off, rolled back or rewritten since
     #[arg(long, value_name = "FILE|URL", conflicts_with = "follow")]
     pub from_anchor: Option<String>,
     /// Format of the output

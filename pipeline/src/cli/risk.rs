@@ -15,12 +15,12 @@ standard error is exit status 3.
 
 Example: warptape risk price --kind call --strike 100 --expiry-days 30 --spot 100 --volatility 0.2")]
 pub struct RiskArgs {
-    /// What to ask for
+    /// Kind of request
     #[command(subcommand)]
     pub command: RiskCommand,
 }
 
-/// What to ask for.
+/// Kinds of requests.
 #[derive(Clone, Debug, Subcommand)]
 pub enum RiskCommand {
     /// Price of options, in closed form or by simulation
@@ -82,7 +82,7 @@ For kinds that have no command of their own, and for whoever makes requests by a
 
 Example: warptape risk request examples/risk/greeks.json")]
     Request(FileArgs),
-    /// Cancel a request whose answer is not needed any more
+    /// Cancel a request whose answer is no longer needed
     #[command(after_help = "\
 The request gets an error result that names this one; what lanes do for it meanwhile is for nothing.
 
@@ -91,7 +91,7 @@ Example: warptape risk cancel risk-4711-1722470400000000000")]
 }
 
 impl RiskCommand {
-    /// The arguments that requests of all kinds have.
+    /// Returns the arguments that requests of all kinds have.
     pub fn asking(&self) -> &AskingArgs {
         match self {
             RiskCommand::Price(args) | RiskCommand::Greeks(args) => &args.asking,
@@ -117,7 +117,7 @@ pub struct AskingArgs {
     /// Deadline: time from now after which the answer is of no use
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1..=DEADLINE_MS_MAX))]
     pub deadline_ms: Option<i64>,
-    /// How long to wait for the result, in seconds
+    /// Longest wait for the result, in seconds
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout_s: u64,
     /// Id of the request; each id is answered once (default: a new id)
@@ -129,10 +129,11 @@ pub struct AskingArgs {
     /// Run as a gang: all lanes begin at once, each with its share, and free lanes wait for the others
     #[arg(long)]
     pub gang: bool,
-    /// Wait until the pipeline has accepted the ticks that were there when it began; otherwise the market is that of where it has come to
+    /// Wait until the pipeline has accepted the ticks present when it got its partitions (default: use the market as
+    /// far as it is processed)
     #[arg(long)]
     pub wait_for_ticks: bool,
-    /// Age of a market's price, in seconds, from which on a warning tells it
+    /// Age of a market's price, in seconds, from which on a warning is printed
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=31_536_000))]
     pub market_age_s: u64,
     /// Format of the result
@@ -229,13 +230,13 @@ pub struct OptionFlags {
     /// Kind of the option: the right to buy or to sell
     #[arg(long, value_parser = PossibleValuesParser::new(["call", "put"]))]
     pub kind: Option<String>,
-    /// Strike; without one, the strike of a lookback option is floating
+    /// Strike; an option of contract lookback without one has a floating strike
     #[arg(long, value_parser = finite, value_name = "K", allow_negative_numbers = true)]
     pub strike: Option<f64>,
     /// Days until expiry
     #[arg(long, value_parser = finite, value_name = "D", allow_negative_numbers = true)]
     pub expiry_days: Option<f64>,
-    /// Symbol, `VENUE:TICKER`, whose market gives what is not given here
+    /// Symbol, `VENUE:TICKER`; its market supplies the values that are missing here
     #[arg(long)]
     pub symbol: Option<String>,
     /// Price of the asset now
@@ -244,7 +245,7 @@ pub struct OptionFlags {
     /// Interest rate per year, continuously compounded
     #[arg(long, value_parser = finite, value_name = "R", allow_negative_numbers = true)]
     pub rate: Option<f64>,
-    /// Dividend yield per year, continuously compounded; of a currency its rate, the foreign one
+    /// Dividend yield per year, continuously compounded; for a currency, the foreign interest rate
     #[arg(
         value_parser = finite,
         long,
@@ -254,7 +255,7 @@ pub struct OptionFlags {
         conflicts_with = "future"
     )]
     pub dividend_yield: Option<f64>,
-    /// The price is that of a future: rates discount, and do nothing else
+    /// The price is that of a future: rates only discount
     #[arg(long)]
     pub future: bool,
 }
@@ -264,7 +265,7 @@ pub struct OptionFlags {
 #[command(next_help_heading = "Simulation")]
 #[group(conflicts_with = "file")]
 pub struct SimulationFlags {
-    /// Contract, which says what is paid
+    /// Contract, which defines the payoff
     #[arg(long, value_parser = PossibleValuesParser::new(["european", "asian", "barrier", "lookback", "american"]))]
     pub contract: Option<String>,
     /// Kind of the barrier: where it lies, and whether a touch ends the option or starts it
@@ -273,7 +274,8 @@ pub struct SimulationFlags {
     /// Price of the barrier
     #[arg(long, value_parser = finite, value_name = "B")]
     pub barrier: Option<f64>,
-    /// Steps of a path: the fixings of an Asian option, or the exercise dates of an American one that is simulated (default: 1)
+    /// Steps of a path: the fixings of an Asian option, or the exercise dates of an American one that is simulated
+    /// (default: 1)
     #[arg(long, value_name = "N")]
     pub steps: Option<i32>,
     /// The most samples (default: 1,048,576)
@@ -294,12 +296,12 @@ pub struct SimulationFlags {
 }
 
 impl SimulationFlags {
-    /// Whether an American option is asked for, without any option of its simulation.
+    /// True if an American option is asked for without any option of its simulation.
     pub fn is_of_boundary(&self) -> bool {
         self.contract.as_deref() == Some("american") && !self.any_of_paths()
     }
 
-    /// Whether any option of a simulation is given.
+    /// True if any option of a simulation is given.
     pub fn any(&self) -> bool {
         let SimulationFlags { contract, barrier_kind, barrier, .. } = self;
         contract.is_some() || barrier_kind.is_some() || barrier.is_some() || self.any_of_paths()
@@ -349,7 +351,7 @@ pub struct RecordedFlags {
     pub cost: Option<f64>,
 }
 
-/// A number that is finite, as JSON has it.
+/// Parses a finite number, as JSON requires.
 fn finite(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| "it is no finite number".to_owned())

@@ -8,7 +8,7 @@ use warptape_engine::AcceptedLoss;
 use super::HotStateArg;
 use super::count::parse_count_from_one;
 
-/// Where a running pipeline tells how it fares.
+/// Address of a running pipeline's HTTP endpoint.
 #[derive(Clone, Debug, Args)]
 pub struct ListenArg {
     /// Serve metrics, health and probes over HTTP at this address, such as 127.0.0.1:9464 (sets endpoint.listen)
@@ -24,26 +24,26 @@ With --until-caught-up it ends by itself, and says how many bars are still open.
 
 Example: warptape run -c warptape.toml --log sqlite:market.db")]
 pub struct RunArgs {
-    /// Where hot state is kept
+    /// Location of hot state
     #[command(flatten)]
     pub hot_state: HotStateArg,
-    /// Where it tells how it fares
+    /// Address of the HTTP endpoint
     #[command(flatten)]
     pub listen: ListenArg,
-    /// Continue a log under other `stages.*` than those it was processed with so far, as a new segment of the log. All earlier ticks are
-    /// read and folded once more
+    /// Continue a log under `stages.*` other than those that processed it so far, as a new segment of the log. All
+    /// earlier ticks are read and folded once more
     #[arg(long)]
     pub new_segment: bool,
-    /// Go on where records are lost that nobody has processed: up to these offsets, such as 0:1200,3:77 (PARTITION:OFFSET), or `removed`
-    /// for all that the log has removed. The error that asks for it says which
+    /// Go on although unprocessed records are lost, up to these offsets, such as 0:1200,3:77 (PARTITION:OFFSET), or
+    /// `removed` for all that the log has removed. The error that asks for the option names the offsets
     #[arg(long, value_name = "OFFSETS", value_parser = parse_accepted_loss)]
     pub accept_loss: Option<AcceptedLoss>,
-    /// End once all ticks and risk requests are processed that were in the log at the start. The process has to have the log's partitions to
-    /// itself
+    /// End once all ticks and risk requests that were in the log at the start are processed. No other process may own
+    /// partitions of the log meanwhile
     #[arg(long)]
     pub until_caught_up: bool,
-    /// Close the time bars that are open then, with a word among the ticks: such bars are flagged as partial, and ticks that come later with
-    /// times before their ends are late
+    /// Close the time bars that are open at that point, by a record among the ticks. Such bars are flagged as partial.
+    /// Later ticks with times before the ends of these bars are late
     #[arg(long, requires = "until_caught_up")]
     pub close: bool,
 }
@@ -70,10 +70,10 @@ pub struct DemoArgs {
     /// Folder for the log (default: a new folder beside the system's temporary files)
     #[arg(long, value_name = "DIR", conflicts_with = "log")]
     pub data: Option<PathBuf>,
-    /// Where hot state is kept
+    /// Location of hot state
     #[command(flatten)]
     pub hot_state: HotStateArg,
-    /// Where it tells how it fares
+    /// Address of the HTTP endpoint
     #[command(flatten)]
     pub listen: ListenArg,
 }
@@ -86,11 +86,11 @@ of containers, which need no other program for it then.
 
 Example: warptape ready http://127.0.0.1:9464/readyz")]
 pub struct ReadyArgs {
-    /// Where to ask (default: /readyz of endpoint.listen, or of 127.0.0.1:9464)
+    /// Address to ask (default: /readyz of endpoint.listen, or of 127.0.0.1:9464)
     pub url: Option<String>,
 }
 
-/// Parses the records that may be given up: `removed`, or offsets by partition.
+/// Parses the records that may be lost: `removed`, or offsets by partition.
 fn parse_accepted_loss(text: &str) -> Result<AcceptedLoss, String> {
     if text == "removed" {
         return Ok(AcceptedLoss::Removed);

@@ -29,7 +29,7 @@ pub struct TailArgs {
 /// How records are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TailFormat {
-    /// Aligned columns of what matters most
+    /// Aligned columns of the main fields
     Table,
     /// One JSON object a line with all fields
     Json,
@@ -39,12 +39,12 @@ pub enum TailFormat {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape topics --log sqlite:market.db")]
 pub struct TopicsArgs {
-    /// What to do (default: list topics)
+    /// Action on topics (default: list them)
     #[command(subcommand)]
     pub command: Option<TopicsCommand>,
 }
 
-/// What to do with topics.
+/// Actions on topics.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum TopicsCommand {
     /// Create topics that are missing, as configured: partitions, replicas, compaction, retention
@@ -61,15 +61,15 @@ pub struct DevicesArgs {}
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape config show -c warptape.toml")]
 pub struct ConfigArgs {
-    /// What to do
+    /// Action on the configuration
     #[command(subcommand)]
     pub command: ConfigCommand,
 }
 
-/// What to do with the configuration.
+/// Actions on the configuration.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Say ok, or list all mistakes (exit status 1)
+    /// Print ok, or list all mistakes (exit status 1)
     #[command(after_help = "Example: warptape config check -c warptape.toml")]
     Check,
     /// Print the effective values as TOML, each with its origin

@@ -13,28 +13,28 @@ give the same output. Figures are means over seeds with half of their 95 % inter
 Example: warptape simulate --fleet examples/simulate/volta-turing-radeon.toml --workload examples/simulate/three-kinds.toml --policy fair,lp-price
          warptape simulate --experiment adlro --seeds 20")]
 pub struct SimulateArgs {
-    /// Lanes: their classes, how many each has, and how fast each is at each kind of tasks and at ticks (TOML)
+    /// Lanes: their classes, with numbers and speeds at each kind of tasks and at ticks (TOML)
     #[arg(long, value_name = "FILE", required_unless_present = "experiment")]
     pub fleet: Option<PathBuf>,
     /// Tasks: their kinds, sizes and arrivals, and ticks beside them (TOML), or recorded tasks (a name that ends in .csv)
     #[arg(long, value_name = "FILE", required_unless_present = "experiment")]
     pub workload: Option<PathBuf>,
-    /// Task policies, as risk.policy has them; networks, as dqn:FILE; and baselines of the simulator, which docs/scheduling.md lists
+    /// Task policies: values of risk.policy, networks as dqn:FILE, and the simulator's baselines in docs/scheduling.md
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "fair,lp-price")]
     pub policy: Vec<String>,
     /// Runs of each policy at each load
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub seeds: u64,
-    /// Loads: arriving work as shares of what the fleet can do; recordings and closed loops have their own
+    /// Loads: arriving work as shares of the fleet's capacity; recordings and closed loops have their own
     #[arg(long, value_name = "SHARE", value_delimiter = ',', default_value = "0.85")]
     pub load: Vec<f64>,
-    /// Time that a lane is to work on one slice, in microseconds (default: that of risk.slice_us)
+    /// Target time of a lane for one slice, in microseconds (default: that of risk.slice_us)
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     pub slice_us: Option<i64>,
-    /// Placement policy of the groups of ticks, where the workload has ticks, as scheduler.placement_policy has it
+    /// Placement policy for the groups of ticks, if the workload has ticks; a value of scheduler.placement_policy
     #[arg(long, value_name = "NAME", default_value = "rendezvous")]
     pub placement: String,
-    /// Folder that gets pictures: completion time against load, and for each policy utilisation and lanes over time
+    /// Folder for pictures: completion time against load, and for each policy utilisation and lanes over time
     #[arg(long, value_name = "FOLDER")]
     pub svg: Option<PathBuf>,
     /// A published experiment, with its own fleet, workloads and policies, as a page of Markdown

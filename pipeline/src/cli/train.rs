@@ -20,16 +20,17 @@ Training is not in every binary: `cargo build --release --features training` bui
 Example: warptape train --fleet examples/simulate/volta-turing-radeon.toml --workload examples/simulate/three-kinds.toml --to best.network"
 )]
 pub struct TrainArgs {
-    /// Something else than training
+    /// Action other than training
     #[command(subcommand)]
     pub command: Option<TrainCommand>,
     /// Lanes to learn for, as `simulate` takes them (TOML)
     #[arg(long, value_name = "FILE", required = true)]
     pub fleet: Option<PathBuf>,
-    /// Tasks to learn from: their kinds, sizes and arrivals (TOML); loads, speeds and faults are drawn anew for each episode
+    /// Tasks to learn from: their kinds, sizes and arrivals (TOML); loads, speeds and faults are drawn anew for each
+    /// episode
     #[arg(long, value_name = "FILE", required = true)]
     pub workload: Option<PathBuf>,
-    /// File that gets the network
+    /// File to write the network to
     #[arg(long, value_name = "FILE", required = true)]
     pub to: Option<PathBuf>,
     /// Architecture of the network
@@ -38,13 +39,13 @@ pub struct TrainArgs {
     /// Seed of weights, episodes and draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Episodes, those before --resume counted
+    /// Number of episodes, including those before --resume
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub episodes: u64,
     /// Tasks of an episode
     #[arg(long, value_name = "N", default_value_t = 600, value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub tasks: u32,
-    /// Time after which training ends with the episode that it is at, in seconds
+    /// Time limit, in seconds; training ends with the episode in progress then
     #[arg(long, value_name = "S")]
     pub seconds: Option<u64>,
     /// Go on from FILE.checkpoint
@@ -55,10 +56,10 @@ pub struct TrainArgs {
     pub seeds: u64,
 }
 
-/// What `train` does beside training.
+/// Actions of `train` beside training.
 #[derive(Clone, Debug, Subcommand)]
 pub enum TrainCommand {
-    /// Hold a network against rules on arrivals that no training saw
+    /// Compare a network with rules on arrivals that no training saw
     Compare(CompareArgs),
 }
 
@@ -84,8 +85,8 @@ pub struct CompareArgs {
 /// An architecture of networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum NetworkKind {
-    /// For any number of lanes: features of each lane, masks, dueling double DQN
+    /// Network for any number of lanes: features of each lane, masks, dueling double DQN
     Improved,
-    /// As published, for the number of lanes that the fleet has
+    /// Network as published, for the number of lanes of the fleet
     Paper,
 }

@@ -1,4 +1,4 @@
-//! Text in aligned columns, and times as they stand there.
+//! Text in aligned columns, and the form of times in them.
 
 use indicatif::HumanCount;
 pub use warptape_replay::utc;
@@ -19,13 +19,13 @@ pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", HumanCount(count), if count == 1 { one } else { many })
 }
 
-/// Likewise beside numbers of a journal, which are said without separators: `1 batch` or `2000 batches`.
+/// Counts things beside numbers of a journal, which have no separators: `1 batch` or `2000 batches`.
 pub fn numbered(number: impl Into<i128>, one: &str, many: &str) -> String {
     let number = number.into();
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// A table whose rows are all known: a header, a row each, no trailing blanks.
+/// Formats a table of known rows: a header, a line for each row, no trailing blanks.
 pub fn aligned(header: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = header
         .iter()
@@ -63,7 +63,7 @@ pub fn line<'a>(cells: impl IntoIterator<Item = (&'a String, usize, Align)>) -> 
     text
 }
 
-/// Named facts, each printable and in a line of its own.
+/// Formats named facts, each printable and on a line of its own.
 pub fn facts(facts: &[(&str, String)]) -> String {
     facts.iter().map(|(name, fact)| format!("{name:<10} {}\n", printable_line(fact))).collect()
 }

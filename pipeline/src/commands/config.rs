@@ -8,11 +8,11 @@ use crate::open::failover_note;
 use crate::printable::{stdout, to_stderr};
 use crate::settings::{self, SettingsError, Sources};
 
-/// Checks or shows what the sources amount to.
+/// Checks or shows the configuration of the sources.
 pub fn execute(args: &ConfigArgs, sources: &Sources) -> anyhow::Result<ExitCode> {
     let mut stdout = stdout();
     match (args.command, settings::load(sources)) {
-        // It says what any file may say, whatever this one does.
+        // The schema is that of any file, so this file's mistakes do not matter.
         (ConfigCommand::Schema, _) => {
             serde_json::to_writer_pretty(&mut stdout, &settings::json_schema())?;
             writeln!(stdout)?;

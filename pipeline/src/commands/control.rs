@@ -1,4 +1,4 @@
-//! `warptape control`: a command into the log, and what the processes answer out of it.
+//! `warptape control`: sends a command through the log, and prints the processes' answers.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -20,10 +20,10 @@ use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
 use crate::usage_error::UsageError;
 
-/// Tells processes, waits for their answers and prints them.
+/// Sends the command, waits for answers and prints them.
 pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let names = &settings.topics.names;
-    // A log that does not exist is not made for this.
+    // The command creates no log.
     let told = processes(&*open_log(settings, Purpose::Show)?.log, args, settings)?;
     let log = open_log(settings, Purpose::Control)?.log;
     if !log.has_member(&settings.engine.group)? {
@@ -51,7 +51,7 @@ pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCo
     Ok(if all_done && waiting.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
 }
 
-/// The processes that are told, by their numbers.
+/// Returns the ordinals of the processes that the command is for.
 fn processes(log: &dyn EventLog, args: &ControlArgs, settings: &Settings) -> anyhow::Result<Vec<i32>> {
     let names = &settings.topics.names;
     let topics = log.topics_named(&[&names.journal, &names.control, &names.control_results])?;
@@ -107,7 +107,7 @@ fn command(word: &ControlWord) -> ControlCommand {
             ControlCommand::SetBreaker(SetBreaker { lane: *lane, to })
         }
         ControlWord::Policy { of, name } => {
-            // Journals name the version that decides.
+            // Journals name the version of the policy.
             let name = match of.as_str() {
                 "tasks" => current_task_policy(name),
                 _ => name.clone(),
@@ -117,7 +117,7 @@ fn command(word: &ControlWord) -> ControlCommand {
     }
 }
 
-/// The name of the user, as far as the system says it.
+/// Returns the user's name, as far as the system knows it.
 fn sender() -> String {
     let named = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
     let name = named.unwrap_or_else(|| "unknown".to_owned());

@@ -36,20 +36,20 @@ use warptape_sources::synth::{SynthConfig, SynthSource};
 pub const LOG_FILE: &str = "demo.db";
 /// Permissions of a new folder: all for its owner, none for others.
 const PRIVATE: u32 = 0o700;
-/// Names that are tried for a new folder.
+/// Greatest number of names tried for a new folder.
 const FOLDERS_MAX: u32 = 100;
 /// Ticks of one record.
 const RECORD_TICKS: NonZeroUsize = NonZeroUsize::new(256).expect("256 is not zero");
-/// Ticks that the market may be ahead of the pipeline.
+/// Greatest lead of the market over the pipeline, in ticks.
 const LEAD_TICKS_MAX: u64 = 1_000_000;
-/// Ticks between two looks at the lead, the pace and a stop.
+/// Ticks between two checks of the lead, the pace and a stop.
 const LOOK_TICKS: u64 = 4_096;
-/// Ticks per second of a demo without an end: enough to see, and a disk has hours for it.
+/// Ticks per second of a demo without an end: enough for a display, and a disk has room for hours.
 const ENDLESS_TICKS_PER_SECOND: u64 = 200_000;
-/// How long the market waits before it looks again whether it may go on.
+/// Wait of the market between two checks whether it may go on.
 const FEED_WAIT: Duration = Duration::from_millis(1);
 
-/// The folder of the demo's log: the one given, or a new one.
+/// Returns the folder of the demo's log: the one given, or a new one.
 pub fn log_path(args: &DemoArgs) -> anyhow::Result<PathBuf> {
     let folder = match &args.data {
         Some(folder) => {
@@ -64,7 +64,8 @@ pub fn log_path(args: &DemoArgs) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// A new folder for this user alone. In a folder that all may write, somebody may have laid one of that name, or a link.
+/// Creates a new folder for this user alone. In a shared parent, another user may have created a folder or a link of
+/// that name.
 fn new_folder(parent: &Path) -> anyhow::Result<PathBuf> {
     for number in 0..FOLDERS_MAX {
         let name = match number {
@@ -83,7 +84,7 @@ fn new_folder(parent: &Path) -> anyhow::Result<PathBuf> {
     anyhow::bail!("{} is full of folders of demos: name one with --data", parent.display())
 }
 
-/// A demo must not pour its market into a log that is there already.
+/// Refuses a log that exists already, because a demo must not publish its market there.
 pub fn refuse_existing(path: &Path) -> anyhow::Result<()> {
     if path.exists() {
         let message =
@@ -93,7 +94,8 @@ pub fn refuse_existing(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the demo. `again` is how this process was called, for the commands it names; `config` the file it was given.
+/// Runs the demo. `again` is the command line of this process, for the commands that it names; `config` is its
+/// configuration file.
 pub fn execute(
     args: &DemoArgs,
     settings: &Settings,
@@ -133,7 +135,7 @@ pub fn execute(
         thread::Builder::new()
             .name("engine".to_owned())
             .spawn(move || {
-                // Dropped with the thread, however it ends.
+                // Dropped at the end of the thread, however it ends.
                 let _engine_runs = engine_runs;
                 run(log, engine_config, progress, engine_stopped)
             })
@@ -171,11 +173,11 @@ pub fn execute(
     }
     drop(stop_market);
     let fed = market.join().expect("the market returns its errors");
-    // An engine that has failed is gone, and takes no stop.
+    // A failed engine is gone, and takes no stop.
     let ticks = end_offsets(&*log, &settings.topics.names.ticks)?;
     let requests = end_offsets(&*log, &settings.topics.names.risk_requests)?;
     drop(stop_engine.send(Stop::At { ticks, requests }));
-    // The interrupt may be set by now, so it is the engine's end that is waited for.
+    // The interrupt may be set by now, so this waits for the engine's end instead.
     while let Err(RecvTimeoutError::Timeout) = engine_gone.recv_timeout(REDRAW) {
         live.show(Some(unread()));
     }
@@ -203,7 +205,7 @@ pub fn execute(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes the address that is configured, or else one of a demo: several may run.
+/// Binds the configured address, or else one of a demo, because several demos may run.
 fn listener_of(configured: &str) -> Result<TcpListener, EndpointError> {
     if !configured.is_empty() {
         return endpoint::listen(configured);
@@ -239,7 +241,7 @@ impl Market {
         Ok(())
     }
 
-    /// Waits until the pipeline has caught up and the next ticks are due; false to stop.
+    /// Waits until the pipeline has caught up and the next ticks are due. Returns false if the market must stop.
     fn may_go_on(&mut self, taken: u64, started: Instant) -> anyhow::Result<bool> {
         loop {
             self.published.store(self.publisher.published().ticks, Ordering::Relaxed);
@@ -260,14 +262,14 @@ impl Market {
     }
 }
 
-/// Where each partition of the topic ends.
+/// Returns the end offset of each partition of the topic.
 pub(super) fn end_offsets(log: &dyn EventLog, topic: &str) -> anyhow::Result<Vec<(i32, i64)>> {
     let info = log.topic(topic)?;
     let info = info.with_context(|| format!("the topic {topic} is gone"))?;
     Ok((0..).zip(info.offsets.iter().map(|range| range.next)).collect())
 }
 
-/// The text as a shell takes it for one word.
+/// Quotes the text so that a shell takes it as one word.
 fn quoted(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-:=+,@%".contains(letter);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
@@ -286,7 +288,7 @@ mod tests {
             |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode();
         let first = new_folder(parent.path()).expect("a new one");
         assert_eq!(mode(&first) & 0o777, 0o700);
-        // What is there already is somebody's, be it a link.
+        // A name that exists belongs to somebody, even as a link.
         std::fs::remove_dir(&first).expect("it is empty");
         let elsewhere = parent.path().join("elsewhere");
         std::fs::create_dir(&elsewhere).expect("a folder");

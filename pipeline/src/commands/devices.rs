@@ -1,4 +1,4 @@
-//! `warptape devices`: what lanes run on.
+//! `warptape devices`: the devices that lanes run on.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -11,7 +11,7 @@ use crate::commands::columns::{Align, aligned};
 use crate::printable::stdout;
 use crate::settings::{GpuProbe, Settings};
 
-/// How this machine's GPUs are found and measured.
+/// Finds and measures this machine's GPUs.
 pub const PROBE: GpuProbe =
     GpuProbe { inventory: warptape_cuda::inventory, score: |gpu| measured(gpu).map(|score| score.value()) };
 
@@ -44,7 +44,7 @@ pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was measured on a GPU, now or before.
+/// Returns the score measured on a GPU, now or before.
 fn measured(gpu: &Gpu) -> Option<Score> {
     let devices = CudaDevices::new(cache_folder(|name| std::env::var_os(name)));
     let measured = devices.score(gpu);
@@ -68,7 +68,7 @@ const TITLES: [&str; 13] = [
     "score",
 ];
 
-/// A line for each GPU under the titles: figures are now/most, and `-` where there is none.
+/// Formats a line for each GPU under the titles: figures are now/most, and `-` if there is none.
 fn table(gpus: &[Gpu], scores: &[Option<Score>]) -> String {
     let rows: Vec<Vec<String>> = gpus.iter().zip(scores).map(|(gpu, score)| row(gpu, *score)).collect();
     aligned(&TITLES.map(|title| (title, Align::Left)), &rows)
@@ -104,7 +104,7 @@ fn or_dash(value: Option<impl Display>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// The processor's name as Linux gives it.
+/// Returns the processor's name as Linux gives it.
 fn model() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;

@@ -1,4 +1,4 @@
-//! `warptape dlq`: dead letters listed, looked at, and sent back to where they came from.
+//! `warptape dlq`: lists dead letters, shows one, and sends their records back to their topics.
 
 mod dump;
 mod letters;
@@ -87,7 +87,7 @@ fn row(letter: &Letter) -> [String; 6] {
     [letter.partition.to_string(), record.offset.to_string(), utc(record.timestamp_ns), reason, source, bytes]
 }
 
-/// The rows of its record that a letter is of; empty if it is of the whole record.
+/// Names the rows of its record that a letter is about; empty if it is about the whole record.
 fn rows_of(letter: &DeadLetter) -> String {
     match letter.rows[..] {
         [] => String::new(),
@@ -126,7 +126,7 @@ fn show(args: &DlqShowArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The same line as `tail` has of the topic.
+/// Writes the line that `tail` prints for the record.
 fn write_json(out: &mut impl Write, topic: &str, letter: &Letter, describer: &Describer) -> io::Result<()> {
     let line = JsonLine::new(topic, letter.partition, &letter.record);
     match describer.describe(&letter.record.value) {
@@ -171,7 +171,7 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
     write_bytes(out, "value", &content.value)
 }
 
-/// The offset of a letter's record, or those of its batch.
+/// Names the offset of a letter's record, or those of its batch.
 fn offsets(content: &DeadLetter, to: &str) -> String {
     match content.last_offset {
         None => content.offset.to_string(),

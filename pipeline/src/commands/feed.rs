@@ -1,4 +1,4 @@
-//! `warptape feed`: ticks of a source into the log.
+//! `warptape feed`: publishes the ticks of a source in the log.
 
 mod csv;
 mod gaps;
@@ -32,14 +32,14 @@ use self::csv::CsvFeed;
 use self::gaps::{FeedGaps, KnownGaps, followed, look_at, refuse_pipe};
 use self::log_times::{LogTimes, limits_of};
 
-/// With a rate, ticks that are due wait for at most about this long before they are committed.
+/// Longest wait of due ticks for their commit, about, if a rate is set.
 const PACE_COMMIT: Duration = Duration::from_millis(100);
-/// Rows far from what the log has that are told of.
+/// Greatest number of reported rows that are far from the log's event time.
 const FAR_TOLD: usize = 10;
-/// Ticks between two looks at Ctrl-C and the progress bar.
+/// Ticks between two checks of Ctrl-C and updates of the progress bar.
 const LOOK_TICKS: u64 = 1_024;
 
-/// Publishes all ticks of the source that are not in the log, or those up to Ctrl-C.
+/// Publishes all ticks of the source that are not in the log, or those until Ctrl-C.
 pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let Opened { input: opened, inputs, common } = open(&args.source, settings, &interrupt)?;
@@ -57,7 +57,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         common.batch,
         Box::new(move || stopping.since()),
     )?;
-    // Another feed of the same inputs is refused or fenced by now, so that nobody adds to what is read here.
+    // Another feed of the same inputs is refused or fenced by now, so nothing is added to the ledger meanwhile.
     let ledger = FeedLedger::open(&*log, &topics.feeds, &inputs, common.again)?;
     let before: Vec<u64> = ledger.ticks().collect();
     let mut scales = ledger.scales().clone();
@@ -142,8 +142,9 @@ fn stopped(published_ticks: u64, in_doubt_ticks: u64) -> String {
     text
 }
 
-/// Several feeds may run at once, but only one of the same inputs: on Kafka a second one fences the first, and goes on where that
-/// was; the embedded log refuses it.
+/// Returns a name that is the same for feeds of the same inputs. Several feeds may run at once, but only one of the
+/// same inputs. On Kafka a second one fences the first, and goes on where the first one was; the embedded log refuses
+/// it.
 fn publisher_name(topics: &Topics, inputs: &[FeedInput]) -> String {
     let mut parts: Vec<_> = inputs
         .iter()
@@ -163,15 +164,15 @@ fn publisher_name(topics: &Topics, inputs: &[FeedInput]) -> String {
     format!("feed-{}", &hasher.finalize().to_hex()[..16])
 }
 
-/// The prefix of a dump's name in the words for a source of CSV files.
+/// Prefix of a dump's name in the ledger's text for a source of CSV files.
 const DUMP: &str = " dump=";
-/// The end of the words for a source whose rows are sorted.
+/// Suffix of the ledger's text for a source whose rows are sorted.
 const SORTED: &str = " sorted";
 
-/// Says in the words for captures and DBN that rows which are no trades are not counted.
+/// Mark in the ledger's text for captures and DBN: rows that are no trades are not counted.
 const COUNTING: &str = " counting=2";
 
-/// A source, and what it is made of.
+/// A source, with its inputs.
 struct Opened<'a> {
     input: OpenedSource,
     inputs: Vec<FeedInput>,
@@ -179,9 +180,9 @@ struct Opened<'a> {
 }
 
 enum OpenedSource {
-    /// What is fed; the same once more if its gaps are to be found before.
+    /// The source to feed; `to_look_at` is the same source again, to find its gaps first, or `None`.
     Ready { source: Source, to_look_at: Option<Source> },
-    /// Files that were looked at, and are opened to be fed once the log is known.
+    /// CSV files that were surveyed; they are opened for the feed once the log's state is known.
     Csv(Box<CsvFeed>),
 }
 
@@ -239,7 +240,7 @@ fn open<'a>(
     })
 }
 
-/// A source that is opened once more where its gaps are to be followed.
+/// Opens a source, and a second time if its gaps are followed.
 fn ready<'a>(
     open: impl Fn() -> anyhow::Result<Source>,
     args: GapArgs,
@@ -252,7 +253,7 @@ fn ready<'a>(
     Ok(OpenedSource::Ready { source: open()?, to_look_at })
 }
 
-/// `leaves_out` tells whether ticks of the source were in the log before.
+/// Publishes the ticks of the source. `leaves_out` is true if some of its ticks were in the log before.
 fn feed(
     source: &mut Source,
     gaps: &mut FeedGaps,
@@ -287,7 +288,7 @@ fn feed(
                 publisher.push_from(source.last_input(), tick)?;
             }
             Some(Err(error)) => {
-                // What came before the error is good.
+                // Ticks before the error are good.
                 publisher.flush()?;
                 return Err(error.into());
             }
@@ -300,7 +301,7 @@ fn feed(
     }
 }
 
-/// Holds ticks back to a rate.
+/// Limits ticks to a rate.
 struct Pace {
     ticks_per_second: u64,
     started: Instant,
@@ -313,8 +314,8 @@ impl Pace {
         Pace { ticks_per_second, started: now, committed: now }
     }
 
-    /// Returns when one more tick than `taken` is due, or Ctrl-C was pressed. What was taken is committed every now and
-    /// then, however slow the rate.
+    /// Returns when the tick behind the first `taken` is due, or Ctrl-C was pressed. Meanwhile taken ticks are
+    /// committed every [`PACE_COMMIT`], however slow the rate.
     fn wait_for(
         &mut self,
         taken: u64,

@@ -1,4 +1,4 @@
-//! Files of fleets and workloads, which a simulation and a training are of.
+//! Files of fleets and workloads, for simulations and trainings.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use warptape_simulator::{Fleet, Workload};
 use crate::bounded_file;
 use crate::usage_error::UsageError;
 
-/// Longest recording, and longest fleet or workload.
+/// Greatest length of a recording, a fleet or a workload, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// The fleet and the workload of two files, at a load where the workload has none of its own.
+/// Reads the fleet and the workload of two files, with this load if the workload has none of its own.
 pub fn read(fleet: &Path, workload: &Path, load: f64) -> anyhow::Result<(Fleet, Workload)> {
     let workload = read_workload(workload, load)?;
     let kinds = workload.kinds.iter().map(|kind| kind.name.as_str());

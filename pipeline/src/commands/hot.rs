@@ -1,4 +1,4 @@
-//! `warptape hot get`: all that is known of a symbol now. `warptape hot result`: the answer to a risk request.
+//! `warptape hot get`: the present state of a symbol. `warptape hot result`: the answer to a risk request.
 
 mod result;
 
@@ -26,12 +26,13 @@ use warptape_hot::{
     signal_field,
 };
 
-/// The field of a signal that has the indicators without a field of their own.
+/// Field of a signal for the indicators without a field of their own.
 const FURTHER: &str = "further_indicators";
-/// A process that lives tells Redis of its lanes every second; a busy machine and clocks that differ have so much time.
+/// Silence after which a process counts as dead. A living process reports its lanes to Redis every second; the rest
+/// allows for load and clock skew.
 const SILENCE_NS_MAX: i64 = 10_000_000_000;
 
-/// Does what the arguments say.
+/// Answers the query of the arguments.
 pub fn execute(args: &HotArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     match &args.command {
         HotCommand::Get(args) => get(args, settings),
@@ -58,7 +59,7 @@ fn get(args: &HotGetArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     print(&state, args.output, table)
 }
 
-/// Says of a lane that was ready whether its process still says so. The log says nothing of that.
+/// Marks a ready lane whose process no longer reports it. The log does not show such silence.
 fn with_silence(mut state: SymbolState, now_ns: i64) -> SymbolState {
     if let (Some(lane), Some(_)) = (&mut state.lane, &state.position)
         && lane.state == LaneState::Ready
@@ -97,7 +98,7 @@ fn print<T: Serialize>(
     Ok(ExitCode::SUCCESS)
 }
 
-/// How long ago a time was.
+/// Formats the time since an instant.
 fn ago(now_ns: i64, ns: i64) -> String {
     let age = Duration::from_nanos(now_ns.saturating_sub(ns).max(0) as u64);
     if age < Duration::from_secs(10) {
@@ -126,7 +127,7 @@ fn table(state: &SymbolState, now_ns: i64) -> String {
     text
 }
 
-/// What it is, where it is computed, and how old it is.
+/// Describes the symbol, its place and its age.
 fn head(state: &SymbolState, now_ns: i64) -> String {
     let ago = |ns: i64| ago(now_ns, ns);
     let SymbolState { symbol, source, partition, group, latest, placement, lane, position, .. } = state;
@@ -177,7 +178,7 @@ fn head(state: &SymbolState, now_ns: i64) -> String {
     ])
 }
 
-/// The indicators of the latest bar of each specification, side by side; empty without a bar.
+/// Formats the indicators of the latest bar of each specification, side by side; empty without a bar.
 fn indicators(state: &SymbolState) -> String {
     let specs: Vec<&str> =
         state.signals.values().filter_map(|value| value.record["bar_spec"].as_str()).collect();

@@ -1,4 +1,4 @@
-//! `warptape journal`: keys for anchors, and the anchors in a journal; and what commands take of both.
+//! `warptape journal`: keys for anchors, the anchors in a journal, and the use of both by other commands.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -35,7 +35,7 @@ fn keygen(args: &KeygenArgs) -> anyhow::Result<ExitCode> {
     let mut seed = [0; 32];
     SystemRandom::new().fill(&mut seed).map_err(|_| anyhow!("the system gives no random numbers"))?;
     let key = SigningKey::from_seed(seed);
-    // Nobody may have read the file before its owner is the only one who may.
+    // The file has its owner's permissions from the beginning, so that nobody else reads it.
     create(&args.file, 0o600, &key.pem())?;
     create(&public_file, 0o644, &key.public().pem())?;
     writeln!(
@@ -48,7 +48,7 @@ fn keygen(args: &KeygenArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a file that is not there yet, with these permissions from the beginning.
+/// Creates a file with these permissions from the beginning.
 fn create(path: &Path, mode: u32, text: &str) -> anyhow::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -83,7 +83,7 @@ fn print_anchors(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Gives all records of a topic, partition by partition.
+/// Passes on all records of a topic, partition by partition.
 fn for_each_value(
     log: &dyn EventLog,
     topic: &str,
@@ -101,7 +101,7 @@ fn for_each_value(
     Ok(())
 }
 
-/// The keys and anchors that a verification is given.
+/// Returns the keys and anchors for a verification.
 pub fn given(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<(Vec<PublicKey>, Option<Anchored>)> {
     let keys = args.public_key.iter().map(|path| PublicKey::read(path));
     let keys = keys.collect::<Result<Vec<_>, _>>().map_err(|error| UsageError(error.to_string()))?;
@@ -122,12 +122,12 @@ pub fn given(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<(Vec<Publ
     Ok((keys, anchored))
 }
 
-/// The topic of anchors in another log.
+/// Returns the topic of anchors in another log.
 fn topic(settings: &Settings) -> String {
     format!("{}anchors", settings.topics.prefix)
 }
 
-/// How a process that runs anchors its journal.
+/// Returns the anchoring of a running process; `None` if nothing is signed.
 pub fn anchoring(settings: &Settings) -> anyhow::Result<Option<Anchoring>> {
     let journal = &settings.journal;
     let file = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());

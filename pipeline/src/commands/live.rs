@@ -1,4 +1,4 @@
-//! What `run` and `demo` show while they work: on a terminal a display that is redrawn, elsewhere a line now and then.
+//! Display of `run` and `demo`: redrawn on a terminal, elsewhere a line now and then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +14,11 @@ use crate::terminal::Terminal;
 use crate::watch::{LogWatch, Lost};
 use warptape_hot::HotStatus;
 
-/// How often the display is redrawn.
+/// Time between two redraws.
 pub(super) const REDRAW: Duration = Duration::from_millis(100);
-/// Time over which rates are measured on a terminal.
+/// Time over which a terminal's rates are measured.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
-/// Time between two lines where there is no terminal.
+/// Time between two lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 /// Signals shown.
 const SIGNALS_SHOWN: usize = 5;
@@ -27,7 +27,7 @@ const SIGNALS_SHOWN: usize = 5;
 pub(super) struct Live {
     progress: Arc<Progress>,
     hot_state: Option<Arc<HotStatus>>,
-    /// Watches the log, where that may be out of reach.
+    /// Watch on a log that may be out of reach; `None` for the embedded log.
     watch: Option<Arc<LogWatch>>,
     was_lost: bool,
     total_ticks: Option<u64>,
@@ -40,17 +40,17 @@ pub(super) struct Live {
     lane_percent: Vec<f64>,
 }
 
-/// Lines of the terminal.
+/// Lines on the terminal.
 struct Screen {
     ticks: ProgressBar,
     lanes: ProgressBar,
-    /// The line of hot state, where it is kept in Redis.
+    /// Line of hot state; `None` if it is in memory.
     hot_state: Option<ProgressBar>,
     signals: Vec<ProgressBar>,
 }
 
 impl Live {
-    /// A display of `progress`, and of `hot_state` and `watch` where there are such; with `total_ticks`, how far it is.
+    /// Creates a display of `progress`, and of `hot_state` and `watch` if given. `total_ticks` adds a bar.
     pub(super) fn new(
         progress: Arc<Progress>,
         hot_state: Option<Arc<HotStatus>>,
@@ -75,11 +75,11 @@ impl Live {
         }
     }
 
-    /// Shows the present state. `unread_ticks` is what is in the log and not read, where that is known.
+    /// Shows the present state. `unread_ticks` is the number of ticks in the log that were not read, if it is known.
     pub(super) fn show(&mut self, unread_ticks: Option<u64>) {
         let is_measured = self.measure();
         let lost = self.lost();
-        // Where there is no display, news of it come at once.
+        // Without a display, a lost or regained log is reported at once.
         let is_news = lost.is_some() != self.was_lost;
         self.was_lost = lost.is_some();
         let line = match &lost {
@@ -105,7 +105,7 @@ impl Live {
         }
     }
 
-    /// Says how it goes, in words and, for machines, in numbers.
+    /// Logs the progress, in words and, for machines, in numbers.
     fn log(&self, line: &str, unread_ticks: Option<u64>) {
         let progress = &self.progress;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -124,12 +124,12 @@ impl Live {
         );
     }
 
-    /// Whether the log is out of reach, and since when.
+    /// Returns the loss of the log and its beginning; `None` while the log answers.
     pub(super) fn lost(&self) -> Option<Lost> {
         self.watch.as_ref().and_then(|watch| watch.lost())
     }
 
-    /// Measures the rates where it is time to; whether it was.
+    /// Measures the rates if they are due. Returns true if they were.
     fn measure(&mut self) -> bool {
         let window = if self.screen.is_some() { RATE_WINDOW } else { LINE_INTERVAL };
         let now = Instant::now();
@@ -142,7 +142,7 @@ impl Live {
         for (lane, figures) in self.progress.lanes.iter().enumerate() {
             let busy_ns = figures.busy_ns.load(Ordering::Relaxed);
             let busy = (busy_ns - self.lane_busy_ns[lane]) as f64;
-            // Slices may be done beside batches.
+            // Slices may run beside batches, so the sum may exceed 100 %.
             self.lane_percent[lane] = (100.0 * busy / elapsed.as_nanos() as f64).min(100.0);
             self.lane_busy_ns[lane] = busy_ns;
         }
@@ -207,7 +207,7 @@ impl Screen {
     }
 }
 
-/// A signal as one line.
+/// Formats a signal as one line.
 fn describe(payload: &[u8]) -> String {
     let Ok(signal) = decode_signal(payload) else { return "signal   (not readable)".to_owned() };
     let kind = signal.kind.words();

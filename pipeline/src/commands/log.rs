@@ -1,4 +1,4 @@
-//! `warptape log`: an embedded log checked, recovered, copied.
+//! `warptape log`: checks, recovers and copies an embedded log.
 
 use std::io::Write;
 use std::path::Path;
@@ -28,10 +28,10 @@ pub fn execute(args: &LogArgs, settings: &Settings) -> anyhow::Result<ExitCode> 
     }
 }
 
-/// Offsets between two looks at the bar.
+/// Offsets between two updates of the bar.
 const LOOK_OFFSETS: u64 = 4_096;
 
-/// Shows how far something that reads all of a log has come.
+/// Progress bar of a command that reads all of a log.
 struct Bar {
     bar: ProgressBar,
     shown: u64,

@@ -1,4 +1,4 @@
-//! `warptape completions` and `warptape man`: both are written from the command line's own declaration.
+//! `warptape completions` and `warptape man`, both generated from the declaration of the command line.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! What the commands do, one module each: arguments and settings in, an exit code out.
+//! The commands, one module each: arguments and settings in, an exit code out.
 
 pub mod config;
 pub mod control;

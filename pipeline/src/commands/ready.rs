@@ -1,4 +1,4 @@
-//! `warptape ready`: whether a running pipeline is, for health checks of containers and for scripts.
+//! `warptape ready`: tells whether a running pipeline is ready, for health checks of containers and for scripts.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,10 +13,10 @@ use crate::http_agent::http_agent;
 use crate::printable::{printable_line, stdout};
 use crate::settings::EndpointSettings;
 
-/// How long an answer may take.
+/// Longest wait for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// Asks, and prints the answer.
+/// Asks the pipeline, and prints the answer.
 pub fn execute(args: &ReadyArgs, settings: &EndpointSettings) -> anyhow::Result<ExitCode> {
     let url = args.url.clone().unwrap_or_else(|| url_of(settings));
     let asked = http_agent(ANSWER_MAX, ANSWER_MAX).get(&url).call();
@@ -31,7 +31,7 @@ pub fn execute(args: &ReadyArgs, settings: &EndpointSettings) -> anyhow::Result<
     Ok(if is_ready { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
 }
 
-/// Where the pipeline of these settings tells whether it is ready.
+/// Returns the address of the pipeline's readiness page.
 fn url_of(settings: &EndpointSettings) -> String {
     let default = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
     let address = settings.listen.parse().map_or(default, reachable);

@@ -1,4 +1,4 @@
-//! `warptape replay`: a recorded run against its replay, and why its decisions were made.
+//! `warptape replay`: compares a recorded run with its replay, and explains its decisions.
 
 mod batch;
 mod chain;
@@ -32,7 +32,7 @@ use crate::settings::Settings;
 #[cfg(not(feature = "lab"))]
 use crate::usage_error::UsageError;
 
-/// Runs the replay that was asked for.
+/// Runs the requested analysis.
 pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     match &args.command {
         ReplayCommand::Verify(args) => execute_verify(args, settings),
@@ -75,7 +75,7 @@ fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn Schem
     options
 }
 
-/// Where the journal and all else is that the settings name.
+/// Returns the places of the journal and of all else that the settings name.
 fn sources(settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> VerifyOptions {
     let mut options = VerifyOptions::new(&settings.topics.names, &settings.engine.group);
     options.sources.schemas = schemas;
@@ -93,7 +93,7 @@ fn print(report: &Report, format: VerifyFormat) -> io::Result<()> {
     }
 }
 
-/// A bar on standard error; hidden where that is no terminal.
+/// Returns a bar on standard error; hidden if that is no terminal.
 fn progress_bar() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,4 +1,4 @@
-//! `warptape risk`: a request is made, sent and waited for, and its result is printed.
+//! `warptape risk`: makes a request, sends it, waits for its result and prints it.
 
 mod bars;
 mod exchange;
@@ -26,10 +26,10 @@ use crate::settings::Settings;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Asks, and prints what is answered.
+/// Sends the request and prints the answer.
 pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let now_ns = wall_clock_ns();
-    // Several may ask at once, some of them in containers where all have the same process number.
+    // Several commands may run at once, and in containers all may have the same process number.
     let name = format!("risk-{}-{now_ns}", process::id());
     let read_bars = |flags: &RecordedFlags| {
         let log = open_log(settings, Purpose::Show)?.log;
@@ -42,7 +42,7 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let mut answer = ask(Asked { request: &request, name: &name, timeout, waits }, settings)?;
 
     let mut stdout = stdout();
-    // A program gets what is in the log.
+    // Programs get the record as it is in the log.
     if asking.output == RiskFormat::Table {
         rows.name_errors(&mut answer.result);
     }
@@ -77,7 +77,7 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     {
         let wanted = asked.standard_error.unwrap_or_default();
         let reached = match found.standard_error <= wanted {
-            // A few samples may be all that it rests on, which a warning says.
+            // The result may rest on a few samples only; a warning says so.
             true => "cannot be relied on".to_owned(),
             false => format!("is {:e}", found.standard_error),
         };
@@ -90,8 +90,8 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The answer to a request; of one that is divided, that of its first part with the sum of all. What the first took of the market, the
-/// others are given.
+/// Returns the answer to a request. The answer to a divided request is that of its first part with the sum of all. The
+/// other parts get the first part's market data.
 fn ask(asked: Asked<'_>, settings: &Settings) -> anyhow::Result<Answer> {
     let Asked { request, name, timeout, waits } = asked;
     let parts = parts::of(request.clone())?;
@@ -106,7 +106,7 @@ fn ask(asked: Asked<'_>, settings: &Settings) -> anyhow::Result<Answer> {
     })
 }
 
-/// `CODE field: message`.
+/// Formats `CODE field: message`.
 fn said(error: &RiskError) -> String {
     let code = table::code(error.code);
     if error.field.is_empty() {

@@ -1,4 +1,4 @@
-//! `warptape run`: the pipeline until Ctrl-C.
+//! `warptape run`: runs the pipeline until Ctrl-C.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,22 +30,22 @@ use crate::watch::LogWatch;
 use warptape_engine::{PartitionStatus, Status};
 use warptape_hot::{HotState, HotStatus, HotUrl};
 
-/// How long a process that shall end waits for a log that does not answer, or for an engine that has not begun.
+/// Longest wait of an ending process for a log that does not answer, or for an engine that has not begun.
 const STOP_LOST_MAX: Duration = Duration::from_secs(8);
-/// A log that is lost for less may answer the next question.
+/// Time without the log from which on the process no longer waits for it at its end. A shorter loss may pass.
 const LOST_MIN: Duration = Duration::from_secs(5);
 
-/// A transaction that takes so much longer than the time between two is a reason not to be ready.
+/// Excess of a transaction's time over the commit interval from which on the process is not ready.
 const COMMIT_MAX: Duration = Duration::from_secs(10);
 
-/// Said once.
+/// Message of `--until-caught-up`, printed once.
 const CAUGHT_UP: &str = "caught up: all ticks are read that were in the log at the start";
 
-/// Said where a command lacks its first threads.
+/// Error of a command that cannot start its first threads.
 pub(super) const NO_THREAD: &str =
     "the system can start no thread: raise the limits of memory (ulimit -v) and of processes (ulimit -u)";
 
-/// Runs the pipeline until Ctrl-C or SIGTERM, then drains and sums up.
+/// Runs the pipeline until Ctrl-C or SIGTERM, then drains it and prints a summary.
 pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     ready_topics(&*log, settings, Purpose::Run)?;
@@ -75,7 +75,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     if !log.topic(&config.core.topics.ticks)?.as_ref().is_some_and(has_ticks) {
         to_stderr(format_args!("no ticks yet: `warptape feed` publishes some"));
     }
-    // Before anything is begun: an address that is taken ends the command.
+    // Bound before anything else starts: an address in use ends the command.
     let address = &settings.endpoint.listen;
     let listener = (!address.is_empty()).then(|| endpoint::listen(address)).transpose()?;
     let hot_state = keep_hot_state(&log, settings)?;
@@ -123,7 +123,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
         if stopping.elapsed() >= STOP_LOST_MAX {
             leave_behind(&live, &progress)?;
         }
-        // While the engine begins, the stop at the log's end may lie there still.
+        // While the engine starts, the stop at the log's end may still be in the channel.
         is_told = is_told || stop.try_send(Stop::Now).is_ok();
         live.show(None);
         thread::park_timeout(REDRAW);
@@ -136,7 +136,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     drop(live);
     let mut stdout = stdout();
     let summary = summary.map_err(|error| explain(error, settings))?;
-    // It may have come there between two looks.
+    // The end may have been reached between two checks.
     if args.until_caught_up && !is_said && !is_interrupted {
         to_stderr(format_args!("{CAUGHT_UP}"));
     }
@@ -144,7 +144,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the log ended when the process began, by partition.
+/// End offsets of the log when the process began, by partition.
 #[derive(Clone)]
 struct LogEnds {
     ticks: Vec<(i32, i64)>,
@@ -162,7 +162,7 @@ impl LogEnds {
         self.ticks.iter().all(|(_, end)| *end == 0)
     }
 
-    /// True if all ticks of the partitions owned are read, and some partition is owned.
+    /// True if all ticks of the owned partitions are read, and some partition is owned.
     fn are_read(&self, status: &Status) -> bool {
         let is_read = |partition: &PartitionStatus| {
             let end = self.ticks.iter().find(|(id, _)| *id == partition.partition).map_or(0, |(_, end)| *end);
@@ -172,7 +172,7 @@ impl LogEnds {
     }
 }
 
-/// What the HTTP endpoint tells of.
+/// Returns the sources of the HTTP endpoint's pages.
 pub(super) fn watched(
     settings: &Settings,
     config: &EngineConfig,
@@ -197,8 +197,8 @@ pub(super) fn watched(
     }
 }
 
-/// An error where an engine that shall end is not worth waiting for: it waits for a log that does not answer, or it has not
-/// done anything yet. Its threads end with the process.
+/// Returns an error if an ending engine is not worth waiting for: the log does not answer, or the engine has not begun.
+/// Its threads end with the process.
 fn leave_behind(live: &Live, progress: &Progress) -> anyhow::Result<()> {
     if let Some(lost) = live.lost().filter(|lost| lost.since.elapsed() >= LOST_MIN) {
         bail!(
@@ -214,7 +214,7 @@ fn leave_behind(live: &Live, progress: &Progress) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names the settings that two processes share where one took the other's place.
+/// Names the settings that two processes share if one took the other's place.
 fn explain(error: EngineError, settings: &Settings) -> anyhow::Error {
     let is_replaced =
         matches!(error, EngineError::Log(LogError::MemberFenced { .. } | LogError::Fenced { .. }));
@@ -228,7 +228,7 @@ fn explain(error: EngineError, settings: &Settings) -> anyhow::Error {
     ))
 }
 
-/// Refuses a process that has no partition of the journal to write.
+/// Refuses a process without a partition of the journal to write.
 fn require_journal(log: &dyn EventLog, config: &EngineConfig) -> anyhow::Result<()> {
     let partitions = log.partitions(&config.core.topics.journal)?;
     ensure!(
@@ -241,7 +241,7 @@ fn require_journal(log: &dyn EventLog, config: &EngineConfig) -> anyhow::Result<
     Ok(())
 }
 
-/// Starts to keep hot state where the settings want it kept; nothing runs for hot state in memory.
+/// Starts to keep hot state in Redis; `None` if the settings keep it in memory.
 pub(super) fn keep_hot_state(
     log: &Arc<dyn EventLog>,
     settings: &Settings,
@@ -256,7 +256,7 @@ pub(super) fn keep_hot_state(
     }
 }
 
-/// The figures of a finished run.
+/// Prints the figures of a finished run.
 pub(super) fn write_summary(
     out: &mut impl Write,
     summary: &Summary,

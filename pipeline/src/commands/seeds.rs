@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
 
-/// What each seed gives, in their order, on all cores.
+/// Runs each seed, on all cores, and returns the results in the order of the seeds.
 pub fn over_seeds<T: Send>(seeds: u64, bar: &ProgressBar, of: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(seeds as usize);
     let next = AtomicUsize::new(0);
@@ -21,7 +21,7 @@ pub fn over_seeds<T: Send>(seeds: u64, bar: &ProgressBar, of: impl Fn(u64) -> T 
     };
     let mut found: Vec<(u64, T)> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        // A run that panics ends the command as it would here.
+        // A panic of a run ends the command, as it would in this thread.
         let joined = handles.into_iter().map(|handle| handle.join());
         joined.flat_map(|found| found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });

@@ -1,4 +1,5 @@
-//! `warptape simulate`: files in, runs on all cores, figures with their intervals out. What is simulated, and how, is the simulator's.
+//! `warptape simulate`: reads files, runs on all cores, prints figures with their intervals. The model is in the
+//! simulator.
 
 mod experiment;
 mod pictures;
@@ -24,12 +25,13 @@ pub use policies::production;
 use print::Printed;
 use seeds::SeedsProgress;
 
-/// Loads that may be asked for.
+/// Allowed loads.
 const LOADS: std::ops::RangeInclusive<f64> = 0.01..=10.0;
-/// Most tasks of a run for which schedules that know all sizes are found: what that takes grows with the tasks that are there at once.
+/// Greatest number of tasks of a run for clairvoyant schedules: the cost of finding them grows with the tasks present
+/// at once.
 const CLAIRVOYANT_TASKS_MAX: usize = 20_000;
 
-/// Runs and prints.
+/// Runs the simulations and prints their figures.
 pub fn execute(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     simulate(args, &mut stdout())?;
     Ok(ExitCode::SUCCESS)
@@ -59,7 +61,7 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
         .into());
     }
     check_beside_ticks(args, &policies, &workload)?;
-    // Schedules that know all sizes are one more row.
+    // Clairvoyant schedules are one more row.
     let runs = loads.len() * (args.policy.len() * scalings(&fleet).len() + 1) * args.seeds as usize;
     let mut progress = SeedsProgress::new(runs as u64);
     let mut series: Vec<Series> = Vec::new();
@@ -88,7 +90,7 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What does not go together with ticks is an error.
+/// Returns an error for arguments that do not go together with ticks.
 fn check_beside_ticks(
     args: &SimulateArgs,
     policies: &[Policy],
@@ -108,7 +110,7 @@ fn check_beside_ticks(
     })
 }
 
-/// Says where there are more ticks than lanes can do, or than leave room for the tasks.
+/// Warns if there are more ticks than lanes can do, or too many to leave room for the tasks.
 fn warn_of_ticks(fleet: &Fleet, workload: &Workload, has_load: bool) {
     let Some(ticks) = &workload.ticks else { return };
     let (left, load) = (figures::left_by_ticks(fleet, workload), workload.load);
@@ -127,13 +129,13 @@ fn warn_of_ticks(fleet: &Fleet, workload: &Workload, has_load: bool) {
     }
 }
 
-/// Who says how many lanes are on, one after the other.
+/// Returns the deciders on the number of lanes, one after the other.
 fn scalings(fleet: &Fleet) -> &'static [Scaling] {
     let number = if fleet.autoscale.is_some() { Scaling::ALL.len() } else { 1 };
     &Scaling::ALL[..number]
 }
 
-/// The figures of each policy at a load, and of what no policy is better than, with what is to be said of them.
+/// Returns the figures of each policy at a load, and of the schedules that no policy can beat, with remarks.
 fn rows(
     args: &SimulateArgs,
     policies: &[Policy],

@@ -1,6 +1,6 @@
-//! `warptape tail`: the records of a topic, decoded, as they come.
+//! `warptape tail`: prints the records of a topic, decoded, as they come.
 //!
-//! A record that cannot be decoded is printed with the reason; it does not end the command.
+//! An undecodable record is printed with the reason, and does not end the command.
 
 pub mod inputs;
 pub(super) mod json_line;
@@ -29,18 +29,18 @@ use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
 use crate::usage_error::UsageError;
 
-/// How long a poll waits before Ctrl-C is looked at again.
+/// Longest poll before Ctrl-C is checked again.
 const POLL: Duration = Duration::from_millis(100);
-/// Records printed between two looks at Ctrl-C.
+/// Records printed between two checks of Ctrl-C.
 const RECORDS_MAX: usize = 256;
-/// Bytes of them, about.
+/// Approximate bytes printed between two checks.
 const BYTES_MAX: usize = 4 << 20;
-/// Names of topics that a message lists.
+/// Greatest number of topics that a message lists.
 const KNOWN_MAX: usize = 50;
-/// Symbols among which similar names are looked for.
+/// Greatest number of symbols to search for similar names.
 const OTHERS_MAX: usize = 10_000;
 
-/// Prints records until Ctrl-C, or until the end where asked.
+/// Prints records until Ctrl-C, or until the end if requested.
 pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let log = open_log(settings, Purpose::Show)?.log;
     let topic = find_topic(&*log, &args.topic, &settings.topics.prefix)?;
@@ -60,7 +60,7 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         }
         if let Fetched::Records { source, records } = reader.poll(POLL, RECORDS_MAX, BYTES_MAX)? {
             for record in &records {
-                // Records that came after the start are past the end that was asked for.
+                // Records written after the start lie behind the requested end.
                 if !args.exit_at_end || open.get(&source).is_some_and(|end| record.offset < *end) {
                     printer.print(source.partition, record)?;
                 }
@@ -76,7 +76,7 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The topic of that name, which may have the prefix already: a topic without it belongs to others.
+/// Finds the topic of that name, which may include the prefix. A topic without the prefix belongs to others.
 fn find_topic(log: &dyn EventLog, name: &str, prefix: &str) -> anyhow::Result<TopicInfo> {
     let prefixed = format!("{prefix}{name}");
     let full = if name.starts_with(prefix) { name } else { &prefixed };
@@ -87,7 +87,7 @@ fn find_topic(log: &dyn EventLog, name: &str, prefix: &str) -> anyhow::Result<To
     }
     let known = match log.topic_names()?.as_slice() {
         [] => "no topics yet: feed it first".to_owned(),
-        // Others may have thousands there.
+        // A shared cluster may have thousands of topics.
         names => names[..names.len().min(KNOWN_MAX)].join(", "),
     };
     let url = log.url();
@@ -95,7 +95,7 @@ fn find_topic(log: &dyn EventLog, name: &str, prefix: &str) -> anyhow::Result<To
         .into())
 }
 
-/// Sets the reader to where it begins; gives the partitions that have something to read until their present end.
+/// Moves the reader to its first record. Returns the partitions with records before their present end.
 fn seek(
     reader: &mut dyn Consumer,
     partitions: &[TopicPartition],
@@ -112,7 +112,7 @@ fn seek(
     Ok(open)
 }
 
-/// Forgets the partitions that were read to their end, which need not have a record.
+/// Drops the partitions that were read to their end; the last offset need not have a record.
 fn drop_finished(reader: &mut dyn Consumer, open: &mut BTreeMap<TopicPartition, i64>) -> anyhow::Result<()> {
     let mut finished = Vec::new();
     for (partition, end) in &*open {
@@ -133,11 +133,11 @@ struct Printer<'a, W> {
     output: W,
     describer: Describer,
     header: Option<&'static str>,
-    /// Whether a row was of the symbol that is asked for.
+    /// True if a row had the requested symbol.
     is_found: bool,
-    /// Symbols of other rows, as long as none was of it.
+    /// Symbols of other rows, until a row has the requested one.
     others: BTreeSet<String>,
-    /// How the process began that writes a partition of the journal, as far as its entries have told.
+    /// Start of the process that writes each partition of the journal, as far as its entries told.
     started: BTreeMap<i32, Started>,
 }
 
@@ -156,7 +156,7 @@ impl<'a, W: Write> Printer<'a, W> {
         }
     }
 
-    /// Says that none of the rows so far was of the symbol that is asked for. Where nothing was read nothing is known.
+    /// Warns if no row so far had the requested symbol. Nothing is known if no row was read.
     fn tell_unknown_symbol(&self, url: &str) {
         if let Some(symbol) = self.symbol.filter(|_| !self.is_found && !self.others.is_empty()) {
             let near = UnknownSymbol::new(symbol, String::new(), &self.others).near;
@@ -169,7 +169,7 @@ impl<'a, W: Write> Printer<'a, W> {
         }
     }
 
-    /// Whether a row is to be printed.
+    /// True if a row has to be printed.
     fn is_wanted(&mut self, row: &rows::TickRow) -> bool {
         let Some(wanted) = self.symbol else { return true };
         match row.symbol() {
@@ -233,7 +233,7 @@ impl<'a, W: Write> Printer<'a, W> {
         }
     }
 
-    /// An entry of a journal in words: what the scheduler was told, and below it what it decided.
+    /// Prints an entry of a journal in words: the scheduler's input, and below it the decisions.
     fn print_entry(&mut self, line: &JsonLine, entry: &JournalEntry) -> io::Result<()> {
         if self.symbol.is_some() {
             return Ok(());

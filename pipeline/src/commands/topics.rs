@@ -1,4 +1,4 @@
-//! `warptape topics`: the topics of a log with their offsets; `topics create` makes those that are missing.
+//! `warptape topics`: lists the topics of a log with their offsets; `topics create` creates the missing ones.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ pub fn execute(args: &TopicsArgs, settings: &Settings) -> anyhow::Result<ExitCod
     }
 }
 
-/// Makes what is missing and says what that is.
+/// Creates the missing topics and names them.
 fn create(settings: &Settings) -> anyhow::Result<ExitCode> {
     let log = open_log(settings, Purpose::Run)?.log;
     let missing = MissingTopics::find(&*log, &settings.topics.names, &settings.topic_plan())?;
@@ -38,7 +38,7 @@ fn create(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A log that nobody has used may be a path that was mistyped.
+/// Points out an unused log, because its path may be mistyped.
 fn say_if_new(log: &dyn EventLog) -> Result<(), LogError> {
     if log.topics()?.is_empty() {
         to_stderr(format_args!("{} is a new log: nothing was in it", log.url()));
@@ -46,8 +46,8 @@ fn say_if_new(log: &dyn EventLog) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Makes sure that the topics are there: the embedded log gets what it lacks, on a cluster that is its operator's to
-/// decide. Only a feed needs the topic of feeds. Gives the number of partitions of the topic of ticks.
+/// Ensures that the topics exist: missing ones are created on the embedded log, while on a cluster the operator
+/// decides. Returns the number of partitions of the ticks. Only a feed needs the topic of feeds.
 pub fn ready_topics(log: &dyn EventLog, settings: &Settings, purpose: Purpose) -> anyhow::Result<i32> {
     if !settings.is_on_kafka() {
         say_if_new(log)?;
@@ -68,8 +68,8 @@ pub fn ready_topics(log: &dyn EventLog, settings: &Settings, purpose: Purpose) -
     Ok(missing.partitions)
 }
 
-/// Compaction keeps the newest record of a key, where each one counts: ticks and entries of the journal go missing, and nobody can compute or
-/// verify again what was made of them.
+/// Warns of compaction on topics of ticks and the journal. It keeps only the newest record of a key, so ticks and
+/// entries are lost. Their results can no longer be computed or verified.
 fn warn_of_compaction(missing: &MissingTopics) {
     for topic in &missing.compacted {
         tracing::warn!(

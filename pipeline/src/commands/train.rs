@@ -1,4 +1,5 @@
-//! `warptape train`: files in, a network out, with its learning curve and a comparison. What is learnt, and how, is `warptape_train`'s.
+//! `warptape train`: reads files, writes a network, its learning curve and a comparison. The training is in
+//! `warptape_train`.
 
 #[cfg(feature = "training")]
 mod learning;
@@ -13,7 +14,7 @@ pub fn execute(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     learning::execute(args)
 }
 
-/// Says how to build a binary that trains.
+/// Explains how to build a binary that trains.
 #[cfg(not(feature = "training"))]
 pub fn execute(_: &TrainArgs) -> anyhow::Result<ExitCode> {
     Err(crate::usage_error::UsageError::not_built("train", "training").into())

@@ -1,4 +1,4 @@
-//! The connections that are open, of which there are only so many: whoever opens more closes their own.
+//! The open connections, limited in number: an address that opens more closes its own.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,25 +6,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
 
-/// Connections by number, which rises; each with the address that it came from.
+/// Connections by rising number, each with the address of its client.
 #[derive(Clone, Default)]
 pub(super) struct Connections(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
     last: u64,
-    /// There is a handle once the connection is served.
+    /// Address and handle by number; the handle is `None` until the connection is served.
     of: BTreeMap<u64, (IpAddr, Option<AbortHandle>)>,
 }
 
-/// One of the connections, until this is dropped.
+/// Place of a connection, freed when this is dropped.
 pub(super) struct Permit {
     connections: Connections,
     number: u64,
 }
 
 impl Connections {
-    /// Takes a place for a connection. Where there are `most` already, the oldest one is closed of the address that has most of them.
+    /// Takes a place for a connection. If there are `most` already, the oldest one of the address with most connections
+    /// is closed.
     pub(super) fn enter(&self, from: IpAddr, most: usize) -> Permit {
         let mut open = self.lock();
         if open.of.len() >= most {
@@ -36,7 +37,7 @@ impl Connections {
         Permit { connections: self.clone(), number }
     }
 
-    /// Says how a connection is closed.
+    /// Sets the handle that closes a connection.
     pub(super) fn served_by(&self, number: u64, handle: AbortHandle) {
         if let Some((_, of)) = self.lock().of.get_mut(&number) {
             *of = Some(handle);
@@ -44,7 +45,7 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        // Each holder leaves whole values behind, also when it panics.
+        // A holder leaves whole values behind, even if it panics.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!(numbers(), [1, 2, 3, 4, 5]);
         let newest = connections.enter(one, 5);
         assert_eq!(numbers(), [1, 3, 4, 5, 6]);
-        // Now the other address has fewer.
+        // The other address has fewer connections now.
         let last = connections.enter(one, 5);
         assert_eq!(numbers(), [3, 4, 5, 6, 7]);
         drop((places, newest));

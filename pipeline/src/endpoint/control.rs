@@ -1,4 +1,5 @@
-//! An operator's command over HTTP: it goes into the log as one of `warptape control` does, and its answer comes from there.
+//! An operator's command over HTTP: it goes into the log like one of `warptape control`, and its answer comes from
+//! there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,21 +15,21 @@ use warptape_schemas::control::{ControlCommand, ControlOutcome, ControlResult, T
 
 use crate::order::{Order, StoppedSince};
 
-/// Longest command, in bytes.
+/// Greatest length of a command, in bytes.
 pub(super) const BYTES_MAX: usize = 64 << 10;
-/// How long an answer may take, in seconds: less than a connection may last.
+/// Longest wait for an answer, in seconds: shorter than the life of a connection.
 const TIMEOUT_S_MAX: u64 = 50;
 
-/// What is posted.
+/// Body of a posted command.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Posted {
-    /// As `warptape tail control -o json` shows it.
+    /// The command, in the form of `warptape tail control -o json`.
     command: ControlCommand,
-    /// Who says so; the journal has it.
+    /// Name of the sender, for the journal.
     #[serde(default = "somebody")]
     by: String,
-    /// Until when it may be obeyed, and how long its answer is waited for.
+    /// Time in seconds within which the command may be executed, and for which its answer is awaited.
     #[serde(default = "timeout_s")]
     timeout_s: u64,
 }
@@ -41,7 +42,7 @@ fn timeout_s() -> u64 {
     10
 }
 
-/// Gives commands to this process, one after the other.
+/// Sends commands to this process, one after the other.
 pub(super) struct Orders {
     log: Arc<dyn EventLog>,
     topics: Topics,
@@ -55,12 +56,12 @@ impl Orders {
         Self { log, topics, ordinal, turn: Arc::default(), has_ended: Arc::default() }
     }
 
-    /// Nobody waits for answers any more.
+    /// Stops waiting for answers.
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
 
-    /// Gives the command that was posted, and waits for its answer.
+    /// Sends the posted command, and waits for its answer.
     pub(super) async fn give(&self, posted: &[u8]) -> (StatusCode, Value) {
         let posted: Posted = match serde_json::from_slice(posted) {
             Ok(posted) => posted,
@@ -89,7 +90,7 @@ impl Orders {
         let stopped: StoppedSince =
             Arc::new(move || (has_ended.load(Ordering::Relaxed) || Instant::now() >= until).then_some(began));
         let given = tokio::task::spawn_blocking(move || {
-            // The turn is over when the command is, also where nobody waits for it any more.
+            // The turn ends with the command, even if the client no longer waits.
             let _turn = turn;
             let mut result = None;
             let keep = |answered| {
@@ -117,7 +118,7 @@ fn answered(result: &ControlResult) -> (StatusCode, Value) {
     (status, serde_json::to_value(result).expect("an answer has names and texts alone"))
 }
 
-/// An error in words.
+/// Returns an error as an answer.
 pub(super) fn told(status: StatusCode, error: &str) -> (StatusCode, Value) {
     (status, json!({ "error": error }))
 }

@@ -1,4 +1,4 @@
-//! Whether a pipeline fares well: component by component, with the reason where one does not. A pure function of what is seen.
+//! Health of a pipeline: the state of each component, with the reason if it is not well. A pure function of the view.
 
 use std::collections::BTreeSet;
 
@@ -9,49 +9,49 @@ use warptape_schemas::journal::BreakerState;
 use super::sampler::Disk;
 use super::view::{View, seconds_since};
 
-/// An engine that says nothing for so long hangs.
+/// Silence of an engine, in seconds, from which on it counts as hanging.
 const SILENT_MAX_S: f64 = 10.0;
-/// The same for /livez: a supervisor kills what is not alive, so that it has to be sure.
+/// The same for /livez. It is longer because a supervisor kills a process that is not alive.
 const LIVE_MAX_S: f64 = 60.0;
-/// Time that a lane may take for a batch.
+/// Greatest time of a lane for a batch, in seconds.
 const STALL_MAX_S: f64 = 10.0;
-/// From this share of the records, and this number within half a minute, dead letters are a flood.
+/// Share of dead letters among records within half a minute from which on they are a flood, and their least number.
 const DEAD_SHARE_MAX: f64 = 0.01;
 const DEAD_MIN: u64 = 10;
-/// So many late or dead ticks within half a minute are too few to judge by.
+/// Least number of late or dead ticks within half a minute to judge by.
 const REFUSED_MIN: u64 = 10;
-/// Longest cause of another's that is repeated, in characters.
+/// Greatest length of a foreign cause that is repeated, in characters.
 const CAUSE_CHARS_MAX: usize = 400;
 
-/// How a component fares.
+/// States of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
-    /// As it should.
+    /// It works.
     Ok,
-    /// It works, and somebody should look at it.
+    /// It works, but needs attention.
     Degraded,
     /// It does not work.
     Down,
 }
 
-/// A component and how it fares.
+/// State of a component.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Component {
     pub(super) name: &'static str,
     pub(super) state: State,
-    /// What is wrong, or what it is at.
+    /// The trouble, or the present activity.
     pub(super) reason: String,
 }
 
-/// How a pipeline fares.
+/// Health of a pipeline.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Health {
-    /// The worst of its components'.
+    /// The worst state of the components.
     pub(super) status: State,
-    /// Whether it reads, commits and computes.
+    /// True if the pipeline reads, commits and computes.
     pub(super) ready: bool,
-    /// Whether it is worth keeping: a process that is not alive does not recover by itself.
+    /// True if the process should be kept: one that is not alive does not recover by itself.
     pub(super) live: bool,
     pub(super) node: String,
     pub(super) group: String,
@@ -60,7 +60,7 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// What is wrong, in one line; what /readyz says.
+    /// Returns the troubles in one line, for /readyz.
     pub(super) fn told(&self) -> String {
         let wrong = |state: State| {
             self.components
@@ -73,7 +73,7 @@ impl Health {
     }
 }
 
-/// How the pipeline fares that is seen.
+/// Assesses the health of the pipeline in the view.
 pub(super) fn assess(view: &View<'_>) -> Health {
     let components = vec![
         engine(view),
@@ -85,7 +85,7 @@ pub(super) fn assess(view: &View<'_>) -> Health {
         ticks(view),
         symbols(view),
     ];
-    // Hot state is derived from the log, and nobody reads or commits less without it.
+    // Hot state is derived from the log; its loss does not stop reading or committing.
     let ready = components.iter().all(|component| component.state != State::Down);
     let others = hot_state(view).into_iter().chain(devices(view)).chain(partitioner(view));
     let components: Vec<_> = components.into_iter().chain(others).collect();
@@ -105,7 +105,7 @@ pub(super) fn component(name: &'static str, state: State, reason: impl Into<Stri
     Component { name, state, reason: reason.into() }
 }
 
-/// For how long the engine has said nothing, in seconds; `None` before the first time.
+/// Returns the engine's silence, in seconds; `None` before its first report.
 fn silence_s(view: &View<'_>) -> Option<f64> {
     (view.engine.at_ns > 0).then(|| (view.now_ns - view.engine.at_ns).max(0) as f64 / 1e9)
 }
@@ -201,7 +201,7 @@ fn lanes(view: &View<'_>) -> Component {
         } else if lane.breaker == BreakerState::Open {
             wrong.push(format!("the breaker of {name} is open"));
         } else if lane.load.in_service {
-            // One that an operator has drained is neither wrong nor at work.
+            // A drained lane is well, but does not work.
             working += 1;
         }
     }
@@ -244,7 +244,7 @@ fn lag(view: &View<'_>) -> Component {
 fn dead_letters(view: &View<'_>) -> Component {
     let recent = &view.sampled.recent;
     let (dead, records) = (recent.dead_letters, recent.records);
-    // Some ticks of a record may be dead letters, each by itself.
+    // Ticks of a record may be dead letters, each by itself.
     let read = records.max(recent.ticks + recent.dead_ticks);
     let is_flood = dead >= DEAD_MIN && dead as f64 >= DEAD_SHARE_MAX * read as f64;
     let state = if is_flood { State::Degraded } else { State::Ok };
@@ -258,7 +258,7 @@ fn dead_letters(view: &View<'_>) -> Component {
     component("dead_letters", state, reason)
 }
 
-/// How many ticks come to nothing.
+/// Assesses the share of ticks that are late or dead letters.
 fn ticks(view: &View<'_>) -> Component {
     let recent = &view.sampled.recent;
     let (late, dead, ticks) = (recent.late, recent.dead_ticks, recent.ticks + recent.dead_ticks);
@@ -279,7 +279,7 @@ fn ticks(view: &View<'_>) -> Component {
     component("ticks", state, reason)
 }
 
-/// Whether partitions have as many symbols as they may have.
+/// Assesses whether partitions have reached their limit on symbols.
 fn symbols(view: &View<'_>) -> Component {
     let partitions = &view.engine.status.partitions;
     let symbols_max = view.watched.symbols_max;
@@ -317,13 +317,13 @@ fn hot_state(view: &View<'_>) -> Option<Component> {
     Some(component("hot_state", state, reason))
 }
 
-/// That producers do not agree on a partitioner, where they do not.
+/// Returns the trouble of producers with different partitioners; `None` if they agree.
 fn partitioner(view: &View<'_>) -> Option<Component> {
     let split = &view.engine.status.split_symbols;
     (split.count > 0).then(|| component("partitioner", State::Degraded, cut(&split.to_string())))
 }
 
-/// How the GPUs fare, where there are some.
+/// Assesses the GPUs; `None` if there are none.
 fn devices(view: &View<'_>) -> Option<Component> {
     let samples = &view.engine.samples;
     let devices: BTreeSet<&String> = samples.keys().chain(view.engine.sampled_at.keys()).collect();
@@ -341,7 +341,7 @@ fn devices(view: &View<'_>) -> Option<Component> {
     Some(component("devices", state, reason))
 }
 
-/// What is wrong with a device.
+/// Returns the troubles of a device.
 pub(super) fn device_troubles(view: &View<'_>, device: &str) -> Vec<String> {
     let mut troubles = Vec::new();
     let xids = view.engine.xids.get(device).copied().unwrap_or_default();
@@ -364,7 +364,7 @@ pub(super) fn device_troubles(view: &View<'_>, device: &str) -> Vec<String> {
     troubles
 }
 
-/// A cause of somebody else's, not too long.
+/// Cuts a foreign cause to [`CAUSE_CHARS_MAX`].
 pub(super) fn cut(cause: &str) -> String {
     if cause.chars().count() <= CAUSE_CHARS_MAX {
         return cause.to_owned();
@@ -383,7 +383,7 @@ mod tests {
     use super::*;
     use crate::watch::Lost;
 
-    /// Status, readiness, and what is said of one component, after a change to a pipeline that fares well.
+    /// Returns the status, readiness and the reason of one component, after a change to a healthy pipeline.
     fn assessed(name: &str, change: impl FnOnce(&mut View<'_>)) -> (State, bool, String) {
         let watched = watched();
         let mut view = view(&watched);
@@ -448,7 +448,7 @@ mod tests {
         let expected = "partition 1 is 500 records behind, the first for 20.0 s; 300 of them wait for the end of a producer's transaction";
         assert_eq!(reason, expected);
 
-        // A log that is away tells nothing, and least of all that everything is committed.
+        // Without the log's answer nothing is known, least of all that everything is committed.
         let (status, ready, reason) = assessed("lag", |view| view.sampled.lag.at_ns = NOW_NS - 7 * S);
         assert_eq!((status, ready), (State::Degraded, true));
         assert_eq!(

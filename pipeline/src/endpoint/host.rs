@@ -1,23 +1,25 @@
-//! By which name a client addresses the endpoint.
+//! The host name in requests to the endpoint.
 //!
-//! A page elsewhere may have its own name lead to this machine (DNS rebinding): to a browser what it reads here is the page's own then. The name
-//! gives it away, since the browser sends it along. An address gives nothing away and is nobody's name.
+//! A foreign page may have its own name lead to this machine (DNS rebinding). To a browser, data read here then belong
+//! to that page. The browser sends the name along, so such requests are refused. An address as host is safe, because no
+//! page can own it.
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, Uri, header};
 
-/// The name or address that a request is for, without its port, in small letters; `None` where the request says none, as no browser does.
+/// Returns the name or address that a request is for, without its port, in lower case; `None` if the request has none.
+/// Browsers always send one.
 pub(super) fn of(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let named = match uri.authority() {
         Some(authority) => authority.as_str(),
-        // A header that is not text is not one of our names.
+        // A header that is not text is none of the allowed names.
         None => headers.get(header::HOST)?.to_str().unwrap_or("?"),
     };
     Some(without_port(named).trim_end_matches('.').to_ascii_lowercase())
 }
 
-/// True for this machine's name for itself, an address, or one of these names.
+/// True for this machine's own name for itself, for an address, and for one of these names.
 pub(super) fn is_own(host: &str, names: &[String]) -> bool {
     let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     let is_local = host == "localhost" || host.ends_with(".localhost");
@@ -26,7 +28,7 @@ pub(super) fn is_own(host: &str, names: &[String]) -> bool {
 
 fn without_port(named: &str) -> &str {
     match named.rfind(':') {
-        // An address of IPv6 has colons of its own, and stands in brackets.
+        // An IPv6 address has colons itself, and stands in brackets.
         Some(colon) if named.find(']').is_none_or(|bracket| bracket < colon) => &named[..colon],
         _ => named,
     }

@@ -1,7 +1,7 @@
-//! The server: connections, their limits, and which page is whose.
+//! The HTTP server: connections with their limits, and the routes of pages.
 //!
-//! Clients may be slow, many or hostile: there are only so many connections, each for so long, a request is so long at most, and
-//! pages are made once for all who ask within a quarter of a second.
+//! Clients may be slow, many or hostile. The number of connections, their lifetimes and the size of requests are
+//! limited. Each page is made at most once in a quarter of a second.
 
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -30,35 +30,36 @@ use super::scrape::Format;
 use super::tls::Tls;
 use crate::settings::{EndpointSettings, Unguarded};
 
-/// Connections at a time; whoever opens more closes the oldest of the address that has most.
+/// Greatest number of connections. A further one closes the oldest of the address with most connections.
 const CONNECTIONS_MAX: usize = 512;
-/// How long a connection may take for TLS, and for the head of each request.
+/// Longest time of a connection for TLS, and for the head of each request.
 const HEAD_MAX: Duration = Duration::from_secs(5);
-/// How long a connection may last; a client that wants more begins another.
+/// Longest life of a connection; a client that wants more opens another.
 const CONNECTION_MAX: Duration = Duration::from_secs(60);
-/// Longest head of a request, in bytes.
+/// Greatest length of a request's head, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Bytes of answers that the system keeps for a connection whose client does not read; left alone, it keeps megabytes of each.
+/// Bytes of answers that the system keeps for a client that does not read. Its default is megabytes for each
+/// connection.
 const UNREAD_BYTES_MAX: usize = 128 << 10;
-/// Pause after an accept that failed, for example because no file can be opened.
+/// Pause after a failed accept, for example because no file can be opened.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Who may read what.
+/// Access rules of the pages.
 pub(super) struct Guard {
-    /// Hash of the token that has to be presented.
+    /// Hash of the required token; `None` if none is set.
     token: Option<blake3::Hash>,
-    /// Names by which it is addressed.
+    /// Names of the endpoint besides localhost and addresses.
     hosts: Vec<String>,
-    /// Pages that anybody may read if no token is set.
+    /// Pages that may be read without a token if none is set.
     unguarded: Unguarded,
 }
 
-/// Why a page is not read.
+/// Reasons to refuse a page.
 enum Refusal {
     NoToken,
-    /// There is none that could be presented.
+    /// The page needs a token, and none is set.
     NoTokenSet,
-    /// By this name nobody addresses the endpoint.
+    /// The request's host name is none of the endpoint's.
     Host(String),
 }
 
@@ -72,7 +73,7 @@ impl Guard {
         self.token.is_some()
     }
 
-    /// Whoever has the token may address it as they like: no page elsewhere has it.
+    /// Checks a request. With the token any host name is allowed, because no foreign page has the token.
     fn admits(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         match (&self.token, self.unguarded) {
             (Some(token), _) if Self::presents(token, headers) => Ok(()),
@@ -95,15 +96,15 @@ impl Guard {
     }
 }
 
-/// What is served, and to whom.
+/// The pages, and the rules for access to them.
 pub(super) struct Served {
     pub(super) guard: Guard,
     pub(super) pages: Pages,
-    /// `None` where there is nobody to command.
+    /// Way to send commands; `None` for a verifier, which takes none.
     pub(super) orders: Option<Orders>,
 }
 
-/// Serves until the sender is gone.
+/// Serves until the sender is dropped.
 pub(super) fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
@@ -116,7 +117,7 @@ pub(super) fn serve(
     };
     let serving = async {
         listener.set_nonblocking(true)?;
-        // Connections take it from the listener.
+        // Connections inherit the size from the listener.
         SockRef::from(&listener).set_send_buffer_size(UNREAD_BYTES_MAX)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let app = Router::new().fallback(answer).with_state(served.clone());
@@ -132,7 +133,7 @@ pub(super) fn serve(
     if let Some(orders) = &served.orders {
         orders.end();
     }
-    // Connections that are open end with the runtime.
+    // Open connections end with the runtime.
     runtime.shutdown_background();
 }
 
@@ -165,17 +166,17 @@ async fn accept(listener: &tokio::net::TcpListener, mut tls: Option<Tls>, app: R
     }
 }
 
-/// Answers the requests of a connection, until it ends or has lasted for too long.
+/// Answers the requests of a connection, until it ends or reaches its greatest age.
 async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
-        // A connection is of one request, so that nobody keeps a place that others wait for.
+        // Each connection takes one request, so that idle clients keep no places.
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     tokio::pin!(connection);
-    // What a client does wrong is its own affair.
+    // Errors of a client are not reported.
     if timeout(CONNECTION_MAX, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         drop(timeout(HEAD_MAX, connection).await);
@@ -190,7 +191,7 @@ async fn answer(State(served): State<Arc<Served>>, request: Request) -> Result<R
     Ok(answered(&served, &parts.method, &parts.uri, &parts.headers))
 }
 
-/// Gives a command. Whoever may read is not for that reason one who may command: without a token nobody is.
+/// Executes a command. It always needs the token: without a token, reading may be open, but commands are not.
 async fn commanded(served: &Served, parts: &Parts, body: Body) -> Response {
     let Some(orders) = &served.orders else {
         return plain(StatusCode::NOT_FOUND, "a verifier takes no commands\n".to_owned());
@@ -239,13 +240,13 @@ fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) ->
     }
     let made = served.pages.get(page);
     if !is_admitted {
-        // A probe needs no token. The cause may name brokers and files, and is for those who have one.
+        // A probe needs no token. The cause may name brokers and files, so it is only for clients with the token.
         return respond(made.status, made.content_type, Body::from(without_cause(&made.bytes)));
     }
     respond(made.status, made.content_type, Body::from(made.bytes))
 }
 
-/// What a probe is told, up to the colon before the cause.
+/// Returns a probe's text up to the colon before the cause.
 fn without_cause(told: &[u8]) -> Vec<u8> {
     let word = told.split(|byte| [b':', b'\n'].contains(byte)).next().unwrap_or_default();
     [word, b"\n"].concat()

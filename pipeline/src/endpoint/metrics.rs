@@ -1,14 +1,15 @@
-//! The metrics that there are, for Prometheus and for OTLP. Their values are in [`scrape`](super::scrape) and in `otlp`.
+//! The metrics, for Prometheus and for OTLP. Their values are in [`scrape`](super::scrape) and in `otlp`.
 //!
-//! Names are stable, have their unit in them and begin with `warptape_`; labels are bounded by the configuration (partitions, lanes,
-//! devices) or by this program (kinds, reasons). docs/metrics.md is written from [`METRICS`], which a test compares.
+//! Names are stable, contain their unit and begin with `warptape_`. Label values are bounded by the configuration
+//! (partitions, lanes, devices) or by this program (kinds, reasons). docs/metrics.md is generated from [`METRICS`]; a
+//! test compares them.
 
-/// What kind of a metric it is.
+/// Kinds of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// It only rises, and begins at 0 with the process; its name ends in `_total`.
+    /// A count that only rises, and begins at 0 with the process; its name ends in `_total`.
     Counter,
-    /// It rises and falls.
+    /// A value that rises and falls.
     Gauge,
     /// A distribution.
     Histogram,
@@ -17,33 +18,33 @@ pub enum MetricKind {
 /// A metric.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// The name without the prefix, the unit and `_total`.
+    /// Name without the prefix, the unit and `_total`.
     pub(super) name: &'static str,
-    /// Its kind.
+    /// Kind of the metric.
     pub kind: MetricKind,
-    /// The unit, which is a part of the name; none where things are counted.
+    /// Unit, which is part of the name; empty for counts.
     pub(super) unit: &'static str,
     /// Names of the labels.
     pub labels: &'static [&'static str],
-    /// What it says: one sentence.
+    /// Meaning: one sentence.
     pub help: &'static str,
 }
 
 impl Metric {
-    /// The name as it stands in a scrape.
+    /// Returns the name in a scrape.
     pub fn full_name(&self) -> String {
         let unit = if self.unit.is_empty() { String::new() } else { format!("_{}", self.unit) };
         let total = if self.kind == MetricKind::Counter { "_total" } else { "" };
         format!("warptape_{}{unit}{total}", self.name)
     }
 
-    /// The name for OpenTelemetry: with the unit beside it, a collector makes the name of a scrape of it.
+    /// Returns the name for OpenTelemetry. A collector builds the name of a scrape from it and the unit.
     #[cfg(feature = "otlp")]
     pub(crate) fn otlp_name(&self) -> String {
         format!("warptape.{}", self.name)
     }
 
-    /// The unit as OpenTelemetry has it; empty where things are counted.
+    /// Returns the unit in OpenTelemetry's form; empty for counts.
     #[cfg(feature = "otlp")]
     pub(crate) fn otlp_unit(&self) -> &'static str {
         match self.unit {
@@ -58,7 +59,7 @@ impl Metric {
     }
 }
 
-/// Declares metrics: a constant of each, and the list of all.
+/// Declares metrics: a constant for each, and the list of all.
 macro_rules! metrics {
     ($(#[$document:meta])* $list:ident; $($constant:ident = $kind:ident $name:literal $unit:literal [$($label:literal),*] $help:literal;)+) => {
         $(pub(crate) const $constant: Metric =
@@ -184,7 +185,8 @@ metrics! {
 }
 
 metrics! {
-    /// All metrics that only a verifier has, in the order of a scrape; it has `build_info` and the `process` ones as well.
+    /// All metrics that only a verifier has, in the order of a scrape. It has `build_info` and the `process` metrics as
+    /// well.
     VERIFIER_METRICS;
 
     VERIFIED_ENTRIES = Counter "verifier_entries" "" [] "Journal entries that were stepped again and found identical.";
@@ -196,7 +198,7 @@ metrics! {
     VERIFIER_SEQUENCE = Gauge "verifier_difference_sequence" "" [] "The difference is of the journal entry with this sequence, or of the transaction that it sealed; absent without one.";
 }
 
-/// What OTLP alone has: rows of all lanes, which a scrape has by lane and by partition.
+/// Metric of OTLP alone: rows waiting for all lanes. A scrape has them by lane and by partition.
 #[cfg(feature = "otlp")]
 pub(crate) const WAITING_ROWS: Metric = Metric {
     name: "waiting_rows",
@@ -206,7 +208,7 @@ pub(crate) const WAITING_ROWS: Metric = Metric {
     help: "Rows that wait on the host for a lane.",
 };
 
-/// What OTLP alone has: it is about OTLP.
+/// Metric of OTLP alone, about its own losses.
 #[cfg(feature = "otlp")]
 pub(crate) const LOST_SPANS: Metric = Metric {
     name: "otlp_lost_spans",
@@ -223,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// The page's table of some metrics.
+    /// Formats the page's table of some metrics.
     fn table(metrics: &[Metric]) -> String {
         let mut table = "| metric | kind | labels | what it says |\n| --- | --- | --- | --- |\n".to_owned();
         for metric in metrics {
@@ -255,7 +257,7 @@ mod tests {
         }
     }
 
-    /// Metrics that no panel shows: records are what ticks are read in.
+    /// Metrics without a panel: ticks are shown instead of the records that hold them.
     const WITHOUT_A_PANEL: [&str; 1] = ["warptape_read_records_total"];
 
     #[test]

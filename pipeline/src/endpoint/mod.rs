@@ -8,11 +8,10 @@
 //!   log ◄──────────────────────────────► control   POST /control
 //! ```
 //!
-//! A verifier's pages are made from what its thread says ([`VerifierProgress`]).
+//! A verifier's pages are made from its thread's reports ([`VerifierProgress`]).
 //!
-//! Everything is read here and nothing decided: a pipeline without an endpoint does the same. Commands go through the log, as those
-//! of `warptape control` do. Pages are made at most a few times a
-//! second, however often they are asked for.
+//! The endpoint only reads, and decides nothing: a pipeline without one does the same. Commands go through the log,
+//! like those of `warptape control`. Pages are made at most a few times a second, however often they are requested.
 
 mod connections;
 mod control;
@@ -50,18 +49,18 @@ pub use verifier::VerifierProgress;
 use verifier::WatchedVerifier;
 pub use view::Watched;
 
-/// The port that is usual for it.
+/// Default port of the endpoint.
 pub const DEFAULT_PORT: u16 = 9464;
 
-/// Why there is no endpoint.
+/// Errors at the start of the endpoint.
 #[derive(Debug, Error)]
 pub enum EndpointError {
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}; choose another with endpoint.listen or --listen")]
     Listen {
         /// The address.
         address: String,
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file of the TLS configuration cannot be used.
@@ -69,12 +68,12 @@ pub enum EndpointError {
     Tls {
         /// The setting.
         key: &'static str,
-        /// What it names.
+        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         reason: String,
     },
-    /// The system starts no thread.
+    /// The system cannot start a thread.
     #[error("cannot start the thread of the HTTP endpoint: {0}")]
     Thread(#[source] std::io::Error),
 }
@@ -87,7 +86,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens on an address, and tells of what is watched.
+    /// Listens on an address, and serves the pages of a running pipeline.
     pub fn start(
         listener: TcpListener,
         settings: &EndpointSettings,
@@ -98,7 +97,8 @@ impl Endpoint {
         Self::serve(listener, settings, Some(orders), Pages::of_pipeline(watched, log))
     }
 
-    /// Listens on an address, and tells of a verifier of a journal: what the process and its group are called, and how it fares.
+    /// Listens on an address, and serves the pages of a verifier of a journal, with its progress. The pages name the
+    /// process and its group.
     pub fn start_for_verifier(
         listener: TcpListener,
         settings: &EndpointSettings,
@@ -132,7 +132,7 @@ impl Endpoint {
         Ok(Self { url, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it is reached from this machine, such as `http://127.0.0.1:9464`.
+    /// Returns the address for clients on this machine, such as `http://127.0.0.1:9464`.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -142,13 +142,13 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A thread that has panicked has said so.
+            // A panic of the thread is reported already.
             drop(thread.join());
         }
     }
 }
 
-/// Whoever reaches an address that is not this machine's own may read what has no token.
+/// Warns if the address is reachable from other machines, because all may then read pages that need no token.
 fn warn_of_openness(address: SocketAddr, settings: &EndpointSettings) {
     let is_open = settings.token.is_none() && settings.unguarded == Unguarded::Pages;
     if is_open && !address.ip().is_loopback() {
@@ -159,12 +159,12 @@ fn warn_of_openness(address: SocketAddr, settings: &EndpointSettings) {
     }
 }
 
-/// Takes an address to listen on.
+/// Binds an address to listen on.
 pub fn listen(address: &str) -> Result<TcpListener, EndpointError> {
     TcpListener::bind(address).map_err(|source| EndpointError::Listen { address: address.to_owned(), source })
 }
 
-/// An address that can be connected to: one that stands for all of a machine's becomes the one of this machine.
+/// Returns an address to connect to: one that stands for all of a machine's becomes the one of this machine.
 pub fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {

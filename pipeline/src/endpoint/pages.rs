@@ -1,4 +1,4 @@
-//! The pages of an endpoint: made for all who ask within a quarter of a second.
+//! The pages of an endpoint, each made at most once in a quarter of a second.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,10 +18,10 @@ use super::verifier::WatchedVerifier;
 use super::view::Watched;
 use crate::clock::Clock;
 
-/// How long a page is given to all who ask for it.
+/// Time for which a page is given to all clients.
 const PAGE_AGE_MAX: Duration = Duration::from_millis(250);
 
-/// The pages there are.
+/// All pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Page {
     Live,
@@ -33,7 +33,7 @@ pub(super) enum Page {
     Performance,
 }
 
-/// Paths and what they say, for those who ask for something else.
+/// List of paths and their contents, for requests to other paths.
 pub(super) const PATHS: &str = "\
 /metrics              metrics for Prometheus
 /livez                200 while the process is worth keeping
@@ -45,15 +45,15 @@ pub(super) const PATHS: &str = "\
 POST /control         a command to this process, where there is a token (JSON)
 ";
 
-/// Whom the pages tell of.
+/// Subjects of pages.
 enum Subject {
-    /// A running pipeline, and who looks at it; nobody where the system could start no thread: there is no lag then.
+    /// A running pipeline with its sampler; `None` if the system could start no thread, and then there is no lag.
     Pipeline(Box<Watched>, Option<Sampler>),
     /// A verifier that follows a log.
     Verifier(WatchedVerifier),
 }
 
-/// A page that was made.
+/// A finished page.
 #[derive(Clone)]
 pub(super) struct Made {
     at: Instant,
@@ -84,13 +84,13 @@ impl Made {
         }
     }
 
-    /// Whether the process is alive.
+    /// Returns the liveness page.
     fn live(health: &Health) -> Self {
         let word = if health.live { "live".to_owned() } else { format!("not live: {}", health.told()) };
         Self::text(status(health.live), word)
     }
 
-    /// Whether it is ready.
+    /// Returns the readiness page.
     fn ready(health: &Health) -> Self {
         let word = if health.ready { "ready".to_owned() } else { format!("not ready: {}", health.told()) };
         Self::text(status(health.ready), word)
@@ -106,7 +106,7 @@ fn status(is_good: bool) -> StatusCode {
     if is_good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
 }
 
-/// Makes pages, and keeps them for a moment.
+/// Makes pages, and caches them for a moment.
 pub(super) struct Pages {
     subject: Subject,
     log: Arc<dyn EventLog>,
@@ -115,7 +115,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// The pages of a running pipeline.
+    /// Creates the pages of a running pipeline.
     pub(super) fn of_pipeline(watched: Watched, log: Arc<dyn EventLog>) -> Self {
         let clock = Clock::start();
         let sampler = Sampler::start(&watched, log.clone(), clock)
@@ -124,12 +124,12 @@ impl Pages {
         Self { subject, log, clock, made: Mutex::default() }
     }
 
-    /// The pages of a verifier.
+    /// Creates the pages of a verifier.
     pub(super) fn of_verifier(watched: WatchedVerifier, log: Arc<dyn EventLog>, clock: Clock) -> Self {
         Self { subject: Subject::Verifier(watched), log, clock, made: Mutex::default() }
     }
 
-    /// A page as it is now, or was a moment ago.
+    /// Returns a page as of now, or of a moment ago.
     pub(super) fn get(&self, page: Page) -> Made {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = made.get(&page).filter(|kept| kept.at.elapsed() < PAGE_AGE_MAX) {

@@ -1,4 +1,4 @@
-//! What the process itself uses, as the system counts it.
+//! Resource usage of the process, as the system reports it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use std::time::Duration;
 pub(super) struct Usage {
     /// Processor time of all threads, in seconds.
     pub(super) cpu_s: f64,
-    /// Memory that is in use, in bytes; none where the system does not say (only Linux does).
+    /// Memory in use, in bytes; `None` if the system does not report it (only Linux does).
     pub(super) resident_bytes: Option<u64>,
-    /// Memory that the process may use, likewise.
+    /// Memory that the process may use, in bytes; `None` likewise.
     pub(super) limit_bytes: Option<u64>,
-    /// Open files, likewise.
+    /// Number of open files; `None` likewise.
     pub(super) open_files: Option<u64>,
 }
 
-/// What the process uses now.
+/// Returns the present usage of the process.
 pub(super) fn usage() -> Usage {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let cpu = Duration::try_from(time).unwrap_or_default();
@@ -31,14 +31,15 @@ pub(super) fn usage() -> Usage {
     }
 }
 
-/// The least of the machine's memory and of what the control groups of this process are allowed, below a root of the file system.
+/// Returns the least of the machine's memory and the limits of this process's control groups, below a root of the file
+/// system.
 fn memory_limit(root: &Path) -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
     let machine =
         read("proc/meminfo")?.lines().find_map(|line| kibibytes(line.strip_prefix("MemTotal:")?))?;
     let groups = read("proc/self/cgroup").unwrap_or_default();
     let limits = groups.lines().flat_map(|line| {
-        // `0::/a/b` in version 2, `4:memory:/a/b` in version 1.
+        // The line is `0::/a/b` in version 2, and `4:memory:/a/b` in version 1.
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
         let (folder, file) = match controllers {
@@ -46,7 +47,8 @@ fn memory_limit(root: &Path) -> Option<u64> {
             "memory" => ("sys/fs/cgroup/memory", "memory.limit_in_bytes"),
             _ => return Vec::new(),
         };
-        // What groups around it are allowed holds as well. In a container the path may be the host's, and the folder its own.
+        // Limits of outer groups apply as well. In a container the path may be the host's, and the folder the
+        // container's own.
         let ancestors = Path::new(path.trim_start_matches('/')).ancestors();
         let limit = |group: &Path| {
             std::fs::read_to_string(root.join(folder).join(group).join(file)).ok()?.trim().parse::<u64>().ok()

@@ -1,4 +1,4 @@
-//! What other tools ask for as JSON: how GPUs fare, their memory, and how fast the pipeline is.
+//! JSON reports for other tools: health and memory of GPUs, and the pipeline's speed.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use super::health::device_troubles;
 use super::scrape::throttle_reasons;
 use super::view::View;
 
-/// How each GPU fares, and the lanes on it.
+/// Returns the health of each GPU, and the lanes on it.
 pub(super) fn gpu_health(view: &View<'_>) -> Value {
     let devices: Vec<Value> = view.engine.samples.iter().map(|(device, sample)| {
         let troubles = device_troubles(view, device);
@@ -44,7 +44,7 @@ pub(super) fn gpu_health(view: &View<'_>) -> Value {
     json!({"devices": devices})
 }
 
-/// Memory of each GPU, in bytes.
+/// Returns the memory of each GPU, in bytes.
 pub(super) fn gpu_memory(view: &View<'_>) -> Value {
     let devices: Vec<Value> = view
         .engine
@@ -64,13 +64,13 @@ pub(super) fn gpu_memory(view: &View<'_>) -> Value {
     json!({"devices": devices})
 }
 
-/// How fast the pipeline is: in the last half minute, and since the start.
+/// Returns the pipeline's speed: in the last half minute, and since the start.
 pub(super) fn performance(view: &View<'_>) -> Value {
     let recent = &view.sampled.recent;
     let per_second = |count: u64| if recent.seconds > 0.0 { count as f64 / recent.seconds } else { 0.0 };
     let progress = &view.watched.progress;
     let lanes = &view.engine.status.lanes;
-    // Where it is not known, null.
+    // Unknown values are null.
     let lags = view.sampled.lag.known(view.now_ns);
     json!({
         "window_seconds": recent.seconds,
@@ -88,7 +88,7 @@ pub(super) fn performance(view: &View<'_>) -> Value {
     })
 }
 
-/// The GPU of a lane's device: `cuda:0` of `cuda:0#1`.
+/// Returns the GPU of a lane's device: `cuda:0` of `cuda:0#1`.
 fn gpu_of(device: &str) -> &str {
     device.split('#').next().unwrap_or(device)
 }

@@ -1,7 +1,7 @@
-//! What is seen only by looking again and again: how far partitions are behind, how fast things go, lanes that do not move, and how much
-//! of the disk is left.
+//! Values that need repeated sampling: the lag of partitions, rates, lanes that do not move, and the free space of the
+//! disk.
 //!
-//! The log is asked by a thread of its own: one that does not answer holds up nothing else, and what was last known of it ages.
+//! A thread of its own asks the log. A log that does not answer delays nothing else, and its last known values age.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -18,52 +18,52 @@ use super::view::Watched;
 use crate::clock::Clock;
 use crate::runtime::Progress;
 
-/// Time between two looks.
+/// Time between two samples.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Time that a thread has to end.
+/// Longest wait for a thread's end.
 const END_MAX: Duration = Duration::from_secs(1);
-/// Looks at the end of a partition that are kept; where there are more, every other one of the older half goes.
+/// Greatest number of kept samples of a partition's end. Beyond it, every other one of the older half is dropped.
 const ENDS_MAX: usize = 512;
-/// Time over which rates are told.
+/// Time over which rates are measured, in ns.
 const RATE_NS: i64 = 30_000_000_000;
-/// From this age on, what was seen of the log's ends says nothing any more.
+/// Age from which on a sample of the log's ends means nothing any more, in ns.
 const SEEN_MAX_NS: i64 = 5_000_000_000;
-/// A disk is scarce of which less than so many bytes and less than one in so many are left.
+/// Free bytes below which a disk is scarce, if also less than one byte in so many is free.
 const FREE_MIN: u64 = 1 << 30;
 const FREE_SHARE_MIN: u64 = 10;
 
-/// What was seen so far.
+/// All samples so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sampled {
-    /// How far partitions are behind.
+    /// Lag of the partitions.
     pub(super) lag: SeenLag,
-    /// The disk below the log, where the log is on one of this machine's.
+    /// Disk of the log; `None` if it is not on a disk of this machine.
     pub(super) disk: Option<Disk>,
-    /// By lane, for how long it has been at the same batch, in seconds; 0 without one.
+    /// Time in seconds for which each lane has been at the same batch; 0 without one.
     pub(super) stalls: Vec<f64>,
-    /// What was done in the last half minute, or since the start.
+    /// Work of the last half minute, or since the start.
     pub(super) recent: Recent,
 }
 
-/// How far partitions are behind, as far as that is known.
+/// Lag of partitions, as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SeenLag {
-    /// When the log last told where its partitions end, or was first asked; ns since the epoch.
+    /// Time at which the log last told the ends of its partitions, or was first asked; ns since the epoch.
     pub(super) at_ns: i64,
-    /// By partition that is this process's.
+    /// Lag of each partition of this process.
     pub(super) partitions: BTreeMap<i32, Lag>,
-    /// Why the ends of partitions could not be asked for, the last time.
+    /// Error of the last question for the ends of partitions; `None` if it succeeded.
     pub(super) error: Option<String>,
 }
 
 impl SeenLag {
-    /// For how long it has not been known how far partitions are behind, in seconds; `None` while it is.
+    /// Returns the time for which the lag has been unknown, in seconds; `None` while it is known.
     pub(super) fn unknown_s(&self, now_ns: i64) -> Option<f64> {
         let age_ns = now_ns - self.at_ns;
         (age_ns >= SEEN_MAX_NS).then_some(age_ns as f64 / 1e9)
     }
 
-    /// How far each partition is behind; nothing where that is not known.
+    /// Returns the lag of each partition; `None` if it is unknown.
     pub(super) fn known(&self, now_ns: i64) -> Option<&BTreeMap<i32, Lag>> {
         self.unknown_s(now_ns).is_none().then_some(&self.partitions)
     }
@@ -72,9 +72,9 @@ impl SeenLag {
 /// A disk, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Disk {
-    /// What this process may still write.
+    /// Bytes that this process may still write.
     pub(super) free: u64,
-    /// All of it.
+    /// Bytes in all.
     pub(super) size: u64,
 }
 
@@ -84,24 +84,24 @@ impl Disk {
         Some(Self { free: stat.f_bavail * stat.f_frsize, size: stat.f_blocks * stat.f_frsize })
     }
 
-    /// Whether a log that is written to will soon have none left.
+    /// True if a log being written will soon have no space left.
     pub(super) fn is_scarce(&self) -> bool {
         self.free < FREE_MIN && self.free < self.size / FREE_SHARE_MIN
     }
 }
 
-/// How far a partition is behind: what is in the log and not committed.
+/// Lag of a partition: records in the log that are not committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Lag {
     /// Records.
     pub(super) records: i64,
-    /// For how long the first of them has been there, by when the end of the partition was seen to be behind it.
+    /// Age of the first of them in seconds, by the time at which the partition's end was seen to be behind it.
     pub(super) seconds: f64,
-    /// Those of the records that nobody can read yet, because a producer's transaction before them has not ended.
+    /// Those that are not readable yet, because a producer's transaction before them is open.
     pub(super) open_records: i64,
 }
 
-/// What was done within a time.
+/// Work done within a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Recent {
     pub(super) seconds: f64,
@@ -110,15 +110,15 @@ pub(super) struct Recent {
     pub(super) signals: u64,
     pub(super) late: u64,
     pub(super) dead_letters: u64,
-    /// Ticks that the dead letters are of.
+    /// Ticks of the dead letters.
     pub(super) dead_ticks: u64,
     pub(super) commits: u64,
 }
 
-/// Threads that look, until this is dropped.
+/// Sampling threads, until this is dropped.
 pub(super) struct Sampler {
     sampled: Arc<Mutex<Sampled>>,
-    /// Held: the threads end with them.
+    /// Handles of the threads, which end when these are dropped.
     _threads: [EachInterval; 2],
 }
 
@@ -166,11 +166,11 @@ fn lock(sampled: &Mutex<Sampled>) -> MutexGuard<'_, Sampled> {
     sampled.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A thread that does something now and then, until this is dropped.
+/// A thread that acts in intervals, until this is dropped.
 struct EachInterval {
-    /// The thread ends when it is gone.
+    /// The thread ends when this is dropped.
     stop: Option<Sender<()>>,
-    /// Nothing is sent: it ends with the thread, and with all that the thread held.
+    /// Disconnected at the end of the thread and of all that it held; nothing is sent.
     ended: Receiver<()>,
 }
 
@@ -178,7 +178,7 @@ impl EachInterval {
     fn start(name: &str, mut act: impl FnMut() + Send + 'static) -> std::io::Result<Self> {
         let ((stop, stopped), (ends, ended)) = (bounded(0), bounded::<()>(0));
         let run = move || {
-            // Dropped behind what `act` holds.
+            // Dropped after all that `act` holds.
             let _ends = ends;
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 act();
@@ -191,8 +191,8 @@ impl EachInterval {
 }
 
 impl Drop for EachInterval {
-    /// Waits for the thread, but for no log that does not answer. A process that ends while one of its threads has the embedded log
-    /// open leaves the write-ahead log beside the file.
+    /// Waits for the thread, except while the log does not answer. A process that ends while one of its threads has the
+    /// embedded log open leaves the write-ahead log beside the file.
     fn drop(&mut self) {
         drop(self.stop.take());
         if self.ended.recv_timeout(END_MAX) == Err(RecvTimeoutError::Timeout) {
@@ -201,14 +201,15 @@ impl Drop for EachInterval {
     }
 }
 
-/// How far a verifier is behind the journal, as a thread sees it that asks the log where the journal ends, until this is dropped.
+/// Lag of a verifier behind the journal, measured by a thread that asks the log for the journal's ends, until this is
+/// dropped.
 pub(super) struct JournalLag {
     seen: Arc<Mutex<SeenLag>>,
     _thread: EachInterval,
 }
 
 impl JournalLag {
-    /// `places` says up to where each partition of the journal was verified.
+    /// Starts the thread. `places` returns the verified offset of each partition of the journal.
     pub(super) fn start(
         log: Arc<dyn EventLog>,
         topic: String,
@@ -216,13 +217,13 @@ impl JournalLag {
         clock: Clock,
     ) -> std::io::Result<Self> {
         let seen = Arc::new(Mutex::new(SeenLag { at_ns: clock.now_ns(), ..SeenLag::default() }));
-        // What nobody can read yet is nothing that a verifier could have verified.
+        // Records in open transactions cannot be read, so a verifier is not behind because of them.
         let (places, counts_open) = (Box::new(places), false);
         let asking = Asking { log, topic, places, counts_open, clock, ends: BTreeMap::new() };
         let of_thread = seen.clone();
         let thread = asking.start(move |asked| {
             let mut seen = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
-            // What the log did not say is as it was.
+            // Without an answer of the log, the last state stays.
             if asked.error.is_none() {
                 *seen = asked;
             }
@@ -235,7 +236,7 @@ impl JournalLag {
     }
 }
 
-/// By partition that is a pipeline's, the offset before which all records are committed.
+/// Returns the offset before which all records are committed, for each partition of a pipeline.
 fn committed(progress: &Progress) -> BTreeMap<i32, i64> {
     let engine = progress.engine();
     let restored = engine.status.partitions.iter().filter(|partition| partition.is_restored);
@@ -247,35 +248,36 @@ fn committed(progress: &Progress) -> BTreeMap<i32, i64> {
         .collect()
 }
 
-/// `committed` is the offset that this process committed last; `None` if it has committed nothing yet.
+/// Returns the partition's committed offset. `committed` is the one that this process committed last; `None` if it has
+/// committed none yet.
 fn committed_to(partition: &PartitionStatus, committed: Option<i64>) -> i64 {
     let committed = committed.unwrap_or(partition.sealed_offset);
-    // Offsets after the last record have nothing to commit.
+    // Offsets behind the last record have nothing to commit.
     let is_all = committed >= partition.next_offset;
     if is_all { committed.max(partition.read_to) } else { committed }
 }
 
-/// Who asks the log where its partitions end.
+/// State of the thread that asks the log for the ends of its partitions.
 struct Asking {
     log: Arc<dyn EventLog>,
     topic: String,
-    /// Says how far each partition is done.
+    /// Returns the progress of each partition.
     places: Box<dyn FnMut() -> BTreeMap<i32, i64> + Send>,
-    /// Whether what a transaction hides that has not ended is behind as well.
+    /// True if records in open transactions count as lag.
     counts_open: bool,
     clock: Clock,
     ends: BTreeMap<i32, Ends>,
 }
 
 impl Asking {
-    /// Asks again and again, on a thread of its own.
+    /// Asks in intervals, on a thread of its own.
     fn start(mut self, mut tell: impl FnMut(SeenLag) + Send + 'static) -> std::io::Result<EachInterval> {
         EachInterval::start("lag", move || tell(self.ask()))
     }
 
-    /// Its time is 0 where the log has not answered.
+    /// Asks once. The time of the result is 0 if the log does not answer.
     fn ask(&mut self) -> SeenLag {
-        // Before the ends: what is committed meanwhile is not behind.
+        // Read before the ends: records committed meanwhile are no lag.
         let committed = (self.places)();
         let asked = self.ask_ends(&committed);
         let now_ns = self.clock.now_ns();
@@ -308,11 +310,11 @@ impl Asking {
     }
 }
 
-/// Who looks at everything but the log.
+/// State of the thread that samples everything but the log.
 struct Looking {
     progress: Arc<Progress>,
     clock: Clock,
-    /// A folder on the disk below the log.
+    /// A folder on the disk of the log; `None` if that is not on this machine.
     disk: Option<PathBuf>,
     totals: VecDeque<(i64, Recent)>,
     lanes: Vec<Stall>,
@@ -365,7 +367,7 @@ impl Looking {
     }
 }
 
-/// A lane, and since when its count of finished rows has not changed while it had a batch.
+/// The time since when a lane's count of finished rows has not changed while it had a batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stall {
     rows: u64,
@@ -373,7 +375,7 @@ struct Stall {
 }
 
 impl Stall {
-    /// For how long it has been at the same batch, in seconds.
+    /// Returns the time for which the lane has been at the same batch, in seconds.
     fn see(&mut self, now_ns: i64, is_at_work: bool, rows: u64) -> f64 {
         if !is_at_work || rows != self.rows {
             self.since_ns = None;
@@ -386,8 +388,8 @@ impl Stall {
     }
 }
 
-/// When a partition's end was seen where: the end of what is written, since a producer that hangs in a transaction hides from its
-/// readers what comes behind it.
+/// Sampled ends of a partition with their times. The written end counts, because a hanging transaction hides later
+/// records from readers.
 #[derive(Clone, Debug, Default)]
 struct Ends {
     written: VecDeque<(i64, i64)>,
@@ -399,10 +401,10 @@ impl Ends {
         self.readable = end.readable;
         let (end, seen) = (end.written.max(end.readable), &mut self.written);
         if seen.back().is_some_and(|&(_, last)| last > end) {
-            // The partition was made anew.
+            // The partition was deleted and created again.
             seen.clear();
         }
-        // Where it stands still, the first and the last time that it was seen there are enough.
+        // While the end stands still, the first and the last sample of it are enough.
         let is_still = seen.iter().rev().take(2).filter(|&&(_, last)| last == end).count() == 2;
         if is_still {
             seen.pop_back();
@@ -417,7 +419,8 @@ impl Ends {
         }
     }
 
-    /// How far behind is who has committed up to an offset. Between two looks the partition is taken to have grown evenly.
+    /// Returns the lag of a reader that has committed up to an offset. Between two samples the partition is assumed to
+    /// have grown evenly.
     fn lag(&self, committed: i64, now_ns: i64) -> Lag {
         let seen = &self.written;
         let Some(&(_, end)) = seen.back() else { return Lag::default() };
@@ -431,7 +434,7 @@ impl Ends {
                 let share = (committed - before_end) as f64 / (after_end - before_end) as f64;
                 before_ns + ((after_ns - before_ns) as f64 * share) as i64
             }
-            // It was there when the first look was taken: it is as old at least.
+            // The record was there at the first sample, so it is at least as old.
             None => after_ns,
         };
         Lag {
@@ -452,7 +455,7 @@ mod tests {
         Lag { records, seconds, open_records: 0 }
     }
 
-    /// Where all that is written can be read.
+    /// Returns an end before which all written records are readable.
     fn at(end: i64) -> PartitionEnd {
         PartitionEnd { readable: end, written: end }
     }
@@ -468,7 +471,7 @@ mod tests {
         assert_eq!(lag(400, 20), Lag::default());
         assert_eq!(lag(401, 20), Lag::default());
         assert_eq!(lag(300, 20), behind(100, 8.0));
-        // Half of what came between 11 s and 12 s.
+        // Half of the records that came between 11 s and 12 s.
         assert_eq!(lag(200, 20), behind(200, 8.5));
         assert_eq!(lag(0, 20), behind(400, 10.0));
     }
@@ -495,12 +498,12 @@ mod tests {
         assert_eq!(ends.lag(0, 6_000 * S), behind(5_000, 6_000.0));
         let lag = ends.lag(2_500, 6_000 * S);
         assert_eq!((lag.records, lag.seconds.round() as i64), (2_500, 3_501));
-        // A partition that was deleted and made again.
+        // The partition was deleted and created again.
         ends.see(6_000 * S, at(10));
         assert_eq!(ends.lag(0, 6_001 * S), behind(10, 1.0));
     }
 
-    /// Such as the marker of a feed's last transaction: the log ends behind it, and nobody ever commits it.
+    /// Such an offset is the marker of a feed's last transaction: the log ends behind it, and it is never committed.
     #[test]
     fn offsets_without_a_record_are_not_behind_once_they_were_read() {
         let partition = |next_offset, read_to, sealed_offset| PartitionStatus {
@@ -519,9 +522,9 @@ mod tests {
         ends.see(10 * S, at(101));
         let lag = |partition, committed| ends.lag(committed_to(&partition, committed), 20 * S);
         assert_eq!(lag(partition(100, 101, 100), Some(100)), Lag::default());
-        // Nothing new since the start.
+        // There is nothing new since the start.
         assert_eq!(lag(partition(100, 101, 100), None), Lag::default());
-        // Not read yet, or not committed.
+        // The record is not read yet, or not committed.
         assert_eq!(lag(partition(100, 100, 100), Some(100)), behind(1, 10.0));
         assert_eq!(lag(partition(100, 101, 100), Some(90)), behind(11, 10.0));
         assert_eq!(lag(partition(100, 101, 90), None), behind(11, 10.0));

@@ -1,4 +1,4 @@
-//! The values of all metrics at one moment, as one of the formats that a scrape may ask for.
+//! The values of all metrics at one moment, in one of the formats of a scrape.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -22,10 +22,10 @@ use super::metrics::*;
 use super::process::usage;
 use super::view::View;
 
-/// The formats that a scrape may ask for.
+/// Formats of a scrape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Format {
-    /// Prometheus' own text, which everybody reads.
+    /// Prometheus' own text, which all scrapers read.
     Text,
     /// OpenMetrics 1.0.
     OpenMetrics,
@@ -35,7 +35,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// The format that an `Accept` header asks for: the richest one that it names.
+    /// Returns the richest format that an `Accept` header names.
     pub(super) fn accepted(accept: &str) -> Self {
         let of = |name: &str| accept.split(',').any(|part| part.trim().starts_with(name));
         match () {
@@ -58,12 +58,12 @@ impl Format {
     }
 }
 
-/// All metrics of a view as a scrape.
+/// Writes all metrics of a view as a scrape.
 pub(super) fn scrape(view: View<'_>, format: Format) -> Result<Vec<u8>, fmt::Error> {
     write(Page::of(&view), format)
 }
 
-/// A page in one of the formats.
+/// Writes a page in one of the formats.
 pub(super) fn write(page: Page, format: Format) -> Result<Vec<u8>, fmt::Error> {
     let mut registry = Registry::with_prefix("warptape");
     registry.register_collector(Box::new(page));
@@ -79,10 +79,10 @@ pub(super) fn write(page: Page, format: Format) -> Result<Vec<u8>, fmt::Error> {
     Ok(written.into_bytes())
 }
 
-/// The values of a label set, in the order of the metric's labels.
+/// Values of a label set, in the order of the metric's labels.
 type Labels = Vec<String>;
 
-/// What a metric has.
+/// Values of a metric.
 #[derive(Debug)]
 enum Samples {
     Numbers(Vec<(Labels, f64)>),
@@ -393,7 +393,7 @@ impl Page {
     }
 }
 
-/// Names of NVML's bits for why clocks are not higher. An idle GPU and one at its highest clocks are not throttled.
+/// Names of NVML's bits for limits on clocks. An idle GPU and one at its highest clocks are not throttled.
 const THROTTLE_REASONS: &[(u32, &str)] = &[
     (1, "applications_clocks_setting"),
     (2, "software_power_cap"),
@@ -405,7 +405,7 @@ const THROTTLE_REASONS: &[(u32, &str)] = &[
     (8, "display_clocks_setting"),
 ];
 
-/// Why the clocks are not higher.
+/// Returns the names of the reasons for throttled clocks.
 pub(crate) fn throttle_reasons(bits: u64) -> impl Iterator<Item = &'static str> {
     THROTTLE_REASONS.iter().filter(move |(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name)
 }
@@ -471,7 +471,7 @@ mod tests {
             let text = text(format);
             for metric in METRICS {
                 let name = metric.full_name();
-                // OpenMetrics names the family of a counter without `_total`.
+                // OpenMetrics names a counter's family without `_total`.
                 let family = match format {
                     Format::OpenMetrics => name.trim_end_matches("_total"),
                     _ => &name,
@@ -503,7 +503,7 @@ mod tests {
 
     #[test]
     fn a_scrape_asks_for_its_format() {
-        // What Prometheus 2.42 sends without and with native histograms.
+        // Headers that Prometheus 2.42 sends without and with native histograms.
         let plain = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         let native = format!(
             "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,{plain}"
@@ -511,7 +511,7 @@ mod tests {
         assert_eq!(Format::accepted(plain), Format::OpenMetrics);
         #[cfg(feature = "native-histograms")]
         assert_eq!(Format::accepted(&native), Format::Protobuf);
-        // A build without them answers with the next format that is named.
+        // A build without protobuf answers with the next named format.
         #[cfg(not(feature = "native-histograms"))]
         assert_eq!(Format::accepted(&native), Format::OpenMetrics);
         assert_eq!(Format::accepted("*/*"), Format::Text);

@@ -1,4 +1,4 @@
-//! TLS of the endpoint: a certificate and its key, from files that whoever renews certificates puts others in place of.
+//! TLS of the endpoint: a certificate and its key, from files that a renewal replaces.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use super::EndpointError;
 use crate::bounded_file;
 
-/// How often the files are looked at, while somebody connects.
+/// Time between two checks of the files, while clients connect.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Accepts connections with the newest certificate.
@@ -20,21 +20,21 @@ pub(super) struct Tls {
     certificate: PathBuf,
     key: PathBuf,
     acceptor: TlsAcceptor,
-    /// When the files were changed that were looked at last.
+    /// Times of change of the files at the last check.
     changed: Changed,
     looked: Instant,
 }
 
-/// When the certificate was changed, and its key; `None` of one that cannot be looked at.
+/// Times of change of the certificate and its key; `None` for a file that cannot be inspected.
 type Changed = [Option<SystemTime>; 2];
 
 impl Tls {
-    /// `None` where no certificate is configured.
+    /// Loads the files; `None` if no certificate is configured.
     pub(super) fn new(certificate: &Path, key: &Path) -> Result<Option<Self>, EndpointError> {
         if certificate.as_os_str().is_empty() {
             return Ok(None);
         }
-        // Looked at first: what changes meanwhile is read again.
+        // Checked before reading: a file that changes meanwhile is read again.
         let changed = changed(certificate, key);
         let acceptor = acceptor(certificate, key)?;
         Ok(Some(Self {
@@ -46,7 +46,7 @@ impl Tls {
         }))
     }
 
-    /// Reads the files again where they are others now. Those that cannot be used change nothing.
+    /// Reads changed files again. Unusable files change nothing.
     pub(super) fn acceptor(&mut self) -> TlsAcceptor {
         if self.looked.elapsed() >= LOOK_INTERVAL {
             self.looked = Instant::now();
@@ -66,7 +66,7 @@ impl Tls {
                 self.acceptor = acceptor;
                 tracing::info!(certificate = %self.certificate.display(), "the endpoint has a new certificate");
             }
-            // The key is often written after its certificate, so that this passes.
+            // The key is often written after its certificate, so that this error passes.
             Err(error) => tracing::warn!(%error, "the endpoint keeps the certificate that it has"),
         }
     }

@@ -1,4 +1,4 @@
-//! What the endpoint tells of a verifier that follows a log.
+//! Pages of a verifier that follows a log.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,14 +15,14 @@ use crate::clock::Clock;
 /// Time without an answer of the log from which on the verifier is not ready.
 const LOST_MAX_S: f64 = 10.0;
 
-/// A verifier, as the thread that verifies tells of it.
+/// State of a verifier, as its thread reports it.
 #[derive(Debug, Default)]
 pub struct VerifierProgress(Mutex<VerifierState>);
 
 #[derive(Clone, Debug, Default)]
 struct VerifierState {
     followed: Followed,
-    /// Since when rounds fail, and why the last one did.
+    /// Time of the first of the failing rounds, and the cause of the last one; `None` after a success.
     failing: Option<(i64, String)>,
     has_ended: bool,
 }
@@ -36,12 +36,12 @@ impl VerifierProgress {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A round was made.
+    /// Records a finished round.
     pub fn follow(&self, followed: &Followed) {
         self.change(|state| (state.followed, state.failing) = (followed.clone(), None));
     }
 
-    /// The log could not be read.
+    /// Records a failed read of the log.
     pub fn fail(&self, now_ns: i64, cause: String) {
         self.change(|state| {
             let since_ns = state.failing.take().map_or(now_ns, |(since_ns, _)| since_ns);
@@ -49,23 +49,23 @@ impl VerifierProgress {
         });
     }
 
-    /// The thread has ended.
+    /// Records the end of the thread.
     pub fn end(&self) {
         self.change(|state| state.has_ended = true);
     }
 
-    /// Why nothing could be verified lately; `None` where it could.
+    /// Returns the cause of the last failure; `None` if the last round succeeded.
     pub fn cause_of_failure(&self) -> Option<String> {
         self.state().failing.map(|(_, cause)| cause)
     }
 
-    /// What was verified so far.
+    /// Returns the results of verification so far.
     pub fn followed(&self) -> Followed {
         self.state().followed
     }
 }
 
-/// A verifier, and who looks how far it is behind.
+/// A verifier, with the thread that measures its lag.
 pub(super) struct WatchedVerifier {
     node: String,
     group: String,
@@ -94,7 +94,7 @@ impl WatchedVerifier {
     }
 }
 
-/// A verifier at one moment.
+/// State of a verifier at one moment.
 pub(super) struct VerifierView {
     node: String,
     group: String,
@@ -104,19 +104,19 @@ pub(super) struct VerifierView {
 }
 
 impl VerifierView {
-    /// Journal entries that were not verified when the log last told where it ends.
+    /// Returns the number of unverified journal entries when the log last told its end.
     fn behind_records(&self) -> i64 {
         self.lag.partitions.values().map(|lag| lag.records).sum()
     }
 
-    /// For how long the oldest entry that is not verified has been in the log, at most. While the log does not answer, or cannot be
-    /// read, it is not known what is in it, and the time counts as well.
+    /// Returns the greatest possible age of the oldest unverified entry. While the log does not answer, or cannot be
+    /// read, its contents are unknown, and the time counts as well.
     fn behind_s(&self) -> f64 {
         let oldest_s = self.lag.partitions.values().map(|lag| lag.seconds).fold(0.0, f64::max);
         (oldest_s + self.lag.unknown_s(self.now_ns).unwrap_or(0.0)).max(self.failing_s())
     }
 
-    /// For how long nothing could be verified.
+    /// Returns the time for which nothing could be verified.
     fn failing_s(&self) -> f64 {
         self.state.failing.as_ref().map_or(0.0, |(since_ns, _)| (self.now_ns - since_ns).max(0) as f64 / 1e9)
     }
@@ -127,7 +127,8 @@ impl VerifierView {
         Health {
             status,
             ready: status != State::Down,
-            // One that has found a difference stays to tell of it: started again, it would begin behind the difference.
+            // A verifier that has found a difference stays to report it: restarted, it would begin behind the
+            // difference.
             live: !self.state.has_ended || self.state.followed.report.divergence.is_some(),
             node: self.node.clone(),
             group: self.group.clone(),
@@ -215,7 +216,7 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    /// A verifier that has found a difference, and was behind when the log last answered.
+    /// Returns a verifier that has found a difference, and was behind when the log last answered.
     fn view(now_ns: i64) -> VerifierView {
         let divergence = JournalDivergence {
             topic: "journal".to_owned(),
@@ -281,7 +282,8 @@ mod tests {
         let health = view.assess();
         assert!(!health.ready && health.live);
         assert!(health.told().starts_with("a difference at sequence 7: "), "{}", health.told());
-        // Its thread ends with the difference. Whoever looks whether it lives must not start it again, behind the difference.
+        // The thread ends with the difference. A supervisor must not restart the verifier, which would begin behind the
+        // difference.
         view.state.has_ended = true;
         assert!(view.assess().live);
         view.state.followed.report.divergence = None;

@@ -1,4 +1,4 @@
-//! What the endpoint tells of, at one moment.
+//! State of all that the endpoint reports, at one moment.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,40 +14,40 @@ use crate::clock::Clock;
 use crate::runtime::{EngineView, Progress};
 use crate::watch::{LogWatch, Lost};
 
-/// What there is to watch of a running pipeline.
+/// Sources of the endpoint's pages on a running pipeline.
 pub struct Watched {
     /// Name of the process.
     pub node: String,
-    /// Its consumer group.
+    /// Consumer group of the process.
     pub group: String,
-    /// Its number in the group.
+    /// Ordinal of the process in the group.
     pub ordinal: i32,
     /// The topics.
     pub topics: Topics,
-    /// Its lanes, by index.
+    /// Lanes by index.
     pub lanes: Vec<LaneSpec>,
-    /// How far it may be behind, to count as healthy.
+    /// Greatest lag of a healthy process.
     pub lag_max: Duration,
-    /// How long a commit may take, to count as healthy.
+    /// Longest commit of a healthy process.
     pub commit_max: Duration,
-    /// The percentage of ticks that may be late or dead, to count as healthy.
+    /// Greatest percentage of late or dead ticks of a healthy process.
     pub refused_percent_max: u32,
-    /// The most symbols that a partition may have.
+    /// Greatest number of symbols of a partition.
     pub symbols_max: u32,
-    /// The engine.
+    /// Figures of the engine.
     pub progress: Arc<Progress>,
-    /// Who looks whether the log answers, where it may be out of reach.
+    /// Watch on whether the log answers; `None` if it cannot be out of reach.
     pub watch: Option<Arc<LogWatch>>,
-    /// Hot state, where it is kept in Redis.
+    /// Hot state; `None` if it is not in Redis.
     pub hot_state: Option<Arc<HotStatus>>,
-    /// A folder on the disk that the log is on, where that is one of this machine's.
+    /// A folder on the disk of the log; `None` if that is not on this machine.
     pub disk: Option<PathBuf>,
 }
 
-/// A GPU tells its figures once a second; those that are older say nothing of it any more.
+/// Age from which on a GPU's sample is ignored. GPUs are sampled once a second by default.
 const SAMPLE_AGE_MAX: Duration = Duration::from_secs(10);
 
-/// What is watched, at one moment.
+/// State of the sources at one moment.
 pub(super) struct View<'a> {
     pub(super) watched: &'a Watched,
     /// ns since the epoch, on the clock of this process.
@@ -56,12 +56,12 @@ pub(super) struct View<'a> {
     pub(super) lost: Option<Lost>,
     pub(super) hot_state: Option<HotFigures>,
     pub(super) sampled: Sampled,
-    /// What the log's clients say of themselves.
+    /// Figures that the log's clients report.
     pub(super) clients: Vec<ClientFigures>,
 }
 
 impl View<'_> {
-    /// For how long something has lasted, in seconds.
+    /// Returns the time since an instant, in seconds.
     pub(super) fn lasts_s(&self, since_ns: i64) -> f64 {
         (self.now_ns - since_ns).max(0) as f64 / 1e9
     }
@@ -84,13 +84,13 @@ impl Watched {
         }
     }
 
-    /// The device of a lane.
+    /// Returns the device of a lane.
     pub(super) fn device_of(&self, lane: i32) -> &str {
         usize::try_from(lane).ok().and_then(|lane| self.lanes.get(lane)).map_or("", |spec| &spec.device)
     }
 }
 
-/// Seconds since an instant.
+/// Returns the seconds since an instant.
 pub(super) fn seconds_since(since: Instant) -> f64 {
     since.elapsed().as_secs_f64()
 }
@@ -115,7 +115,7 @@ pub(super) mod tests {
         assert_eq!(view().engine.samples.len(), 0);
     }
 
-    /// A pipeline that has something of everything.
+    /// A pipeline with a value for everything.
     pub(in super::super) mod full_view {
         use std::collections::BTreeMap;
 
@@ -128,9 +128,9 @@ pub(super) mod tests {
         use super::*;
         use crate::endpoint::sampler::{Disk, Lag, Recent, SeenLag};
 
-        /// Seconds, in ns.
+        /// A second, in ns.
         pub(in super::super::super) const S: i64 = 1_000_000_000;
-        /// When it is seen.
+        /// Time of the view.
         pub(in super::super::super) const NOW_NS: i64 = 1_000 * S;
 
         pub(in super::super::super) fn watched() -> Watched {
@@ -151,7 +151,7 @@ pub(super) mod tests {
             }
         }
 
-        /// It fares well.
+        /// Returns a healthy pipeline's view.
         pub(in super::super::super) fn view(watched: &Watched) -> View<'_> {
             let lane = |lane| LaneStatus {
                 load: LaneLoad {

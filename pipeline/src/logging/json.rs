@@ -1,7 +1,7 @@
 //! One JSON object per line: `time`, `level`, `target`, `message`, then `fields` and `spans` where there are any.
 //!
-//! Numbers and truth values are what they are in JSON, all else is text. JSON escapes what would end a line; what a terminal
-//! would obey is escaped as well.
+//! Numbers and truth values keep their JSON type, all else is text. Line breaks and control sequences that a terminal
+//! would execute are escaped.
 
 use std::error::Error;
 use std::fmt::{self, Write};
@@ -18,7 +18,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::WallClock;
 use crate::printable::printable_line;
 
-/// The fields of a span or an event, as the members of a JSON object.
+/// Fields of a span or an event, as the members of a JSON object.
 #[derive(Default)]
 struct Members {
     message: String,
@@ -46,7 +46,7 @@ impl Members {
 
 impl Visit for Members {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has neither infinities nor what is no number.
+        // JSON has neither infinities nor NaN.
         self.add(field, if value.is_finite() { json!(value) } else { json!(value.to_string()) });
     }
 
@@ -83,7 +83,7 @@ impl Visit for Members {
     }
 }
 
-/// Keeps the fields of a span as the members of a JSON object.
+/// Formats the fields of a span as the members of a JSON object.
 pub(super) struct JsonFields;
 
 impl<'writer> FormatFields<'writer> for JsonFields {
@@ -103,7 +103,7 @@ impl<'writer> FormatFields<'writer> for JsonFields {
     }
 }
 
-/// How events are written.
+/// Formats events.
 pub(super) struct JsonLines;
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// What was written.
+    /// Output so far.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// The lines of what is logged meanwhile.
+    /// Returns the lines logged by `work`.
     fn logged(work: impl FnOnce()) -> Vec<String> {
         let written = Written::default();
         let writer = written.clone();

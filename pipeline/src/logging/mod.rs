@@ -1,7 +1,8 @@
-//! The log of the process, on standard error: lines for people, or one JSON object per line for those who collect logs.
+//! The log of the process, on standard error: lines for people, or one JSON object per line for log collectors.
 //!
-//! Whatever a command says there goes through `tracing`, notices to people included: they have the target [`NOTICE`], which no
-//! filter holds back and which lines for people show as plain text. What is logged knows nothing of formats.
+//! All messages of commands there go through `tracing`, including notices to people. Notices have the target
+//! [`NOTICE`], which no filter holds back and which appears as plain text in lines for people. Callers know nothing of
+//! formats.
 
 mod json;
 mod text;
@@ -20,16 +21,16 @@ use crate::clock::wall_clock_ns;
 use crate::terminal::Terminal;
 use crate::usage_error::UsageError;
 
-/// Target of what is said to whoever has called the command. It is always shown.
+/// Target of notices to the caller of the command. They are always shown.
 pub const NOTICE: &str = "warptape::notice";
-/// What is shown, in the syntax of `RUST_LOG`; it overrides `-v`.
+/// Variable for the filter, in the syntax of `RUST_LOG`; it overrides `-v`.
 const FILTER_VARIABLE: &str = "WARPTAPE_LOG";
-/// How it is shown, where the flag does not say so.
+/// Variable for the format, if the flag is not given.
 const FORMAT_VARIABLE: &str = "WARPTAPE_LOG_FORMAT";
-/// What `-v`, `-vv` and `-vvv` show.
+/// Levels without `-v`, and with `-v`, `-vv` and `-vvv`.
 const LEVELS: [&str; 4] = ["warn", "info", "debug", "trace"];
 
-/// How the log is written.
+/// Formats of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// Lines for people
@@ -40,7 +41,7 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// The format that a flag asks for, or else the environment.
+    /// Returns the format of the flag, or else of the environment.
     pub fn chosen(flag: Option<Self>) -> Result<Self, UsageError> {
         if let Some(format) = flag {
             return Ok(format);
@@ -56,7 +57,7 @@ impl LogFormat {
         })
     }
 
-    /// The format that seems to be asked for by arguments that are not understood.
+    /// Returns the format that invalid arguments seem to ask for.
     pub fn guessed() -> Self {
         let arguments: Vec<_> = std::env::args_os().collect();
         let is_asked = arguments.iter().any(|argument| argument == "--log-format=json")
@@ -65,8 +66,7 @@ impl LogFormat {
     }
 }
 
-/// Starts the log of this process. It is started as well where an error says that it was asked for in vain, so that there is a
-/// place to say so.
+/// Starts the log of this process. A failed request for a log starts one as well, so that its error has a place to go.
 pub fn start(verbose: u8, format: LogFormat, terminal: &Terminal) -> anyhow::Result<()> {
     let default = LEVELS[usize::from(verbose).min(LEVELS.len() - 1)];
     let (filter, mistake) = match std::env::var(FILTER_VARIABLE) {
@@ -77,7 +77,7 @@ pub fn start(verbose: u8, format: LogFormat, terminal: &Terminal) -> anyhow::Res
         _ => (EnvFilter::new(default), None),
     };
     let always = format!("{NOTICE}=trace").parse().expect("a directive");
-    // At the last level it is told what spans took.
+    // At the last level, the times of spans are logged.
     let spans = if usize::from(verbose) + 1 >= LEVELS.len() { FmtSpan::CLOSE } else { FmtSpan::NONE };
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter.add_directive(always))
@@ -102,7 +102,7 @@ pub fn start(verbose: u8, format: LogFormat, terminal: &Terminal) -> anyhow::Res
     Ok(())
 }
 
-/// A panic as a line of the log, where standard error is read by a machine.
+/// Logs a panic as a line, if a machine reads standard error.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = thread::current();
     let location = panic.location().map(ToString::to_string);
@@ -110,7 +110,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     tracing::error!(target: NOTICE, thread = thread.name(), location, "panicked: {reason}");
 }
 
-/// The wall clock as RFC 3339 in UTC, with microseconds.
+/// The wall clock in RFC 3339, in UTC, with microseconds.
 struct WallClock;
 
 impl FormatTime for WallClock {

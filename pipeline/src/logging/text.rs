@@ -1,4 +1,4 @@
-//! Lines for people: time, level, where it happened, what; of notices, the words alone.
+//! Lines for people: time, level, place, message; only the message for notices.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::{NOTICE, WallClock};
 use crate::printable::{printable, printable_line};
 
-/// How fields are shown. The rest of a line is the program's own, and may have colours.
+/// Formats fields. The rest of a line is the program's own, and may have colours.
 pub(super) fn fields() -> impl for<'writer> FormatFields<'writer> + Send + Sync + 'static {
     debug_fn(|writer, field, value| {
         let value = format!("{value:?}");
@@ -23,7 +23,7 @@ pub(super) fn fields() -> impl for<'writer> FormatFields<'writer> + Send + Sync 
     .delimited(" ")
 }
 
-/// How events are shown.
+/// Formats events.
 pub(super) struct TextLines(Format<Full, WallClock>);
 
 impl TextLines {
@@ -57,7 +57,7 @@ where
     }
 }
 
-/// The message without the fields, which say the same once more for machines.
+/// Formats the message without the fields, which repeat it for machines.
 fn words_alone() -> impl for<'writer> FormatFields<'writer> {
     debug_fn(|writer, field, value| match field.name() {
         "message" => write!(writer, "{value:?}"),

@@ -1,5 +1,5 @@
-//! How requests reach the receiver: over the shell's client of HTTP, from the thread that exports. One that the receiver cannot take for
-//! the moment is sent again, within a bound.
+//! Sends requests to the receiver with the shell's HTTP client, from the exporting thread. A request that the receiver
+//! cannot take at present is retried for a limited time.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -22,34 +22,34 @@ use crate::usage_error::UsageError;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest wait for an answer.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time from the first attempt of a request after which none begins any more.
+/// Time from the first attempt of a request after which no further one begins.
 const RETRY_MAX: Duration = Duration::from_secs(8);
 /// Pause before the second attempt; each later one is twice as long.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Time between two looks in a pause whether the process ends.
+/// Time between two checks in a pause whether the process ends.
 const LOOK: Duration = Duration::from_millis(50);
-/// Answers that say that the same request may be taken later, by OTLP's specification.
+/// Status codes of requests to retry later, by OTLP's specification.
 const PASSING: [StatusCode; 4] = [
     StatusCode::TOO_MANY_REQUESTS,
     StatusCode::BAD_GATEWAY,
     StatusCode::SERVICE_UNAVAILABLE,
     StatusCode::GATEWAY_TIMEOUT,
 ];
-/// Bytes of an answer: it says what was not taken, in some words.
+/// Greatest length of an answer, in bytes; it says in some words what was refused.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// Sends requests, each with the headers that are configured.
+/// Sends requests, each with the configured headers.
 #[derive(Clone)]
 pub(super) struct HttpSender {
     agent: Agent,
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// Set when the process ends: then nothing is sent again.
+    /// Set when the process ends: then nothing is retried.
     ends: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for HttpSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The headers are secrets.
+        // The headers are secret.
         f.debug_struct("HttpSender").finish_non_exhaustive()
     }
 }
@@ -61,7 +61,7 @@ impl HttpSender {
         Ok(Self { agent, headers, ends: Arc::default() })
     }
 
-    /// From now on each request has one attempt.
+    /// Limits each request to one attempt from now on.
     pub(super) fn end(&self) {
         self.ends.store(true, Ordering::Relaxed);
     }
@@ -77,7 +77,7 @@ impl HttpSender {
         Ok(Response::from_parts(parts, body.into()))
     }
 
-    /// Waits before the next attempt; whether the process goes on.
+    /// Waits before the next attempt. Returns true if the process goes on.
     fn pause(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         while !self.ends() && Instant::now() < until {
@@ -87,7 +87,7 @@ impl HttpSender {
     }
 }
 
-/// The headers of `NAME=VALUE,NAME=VALUE`. What is wrong with them is said without them.
+/// Parses headers of the form `NAME=VALUE,NAME=VALUE`. Errors do not repeat them.
 fn parse_headers(text: &str) -> Result<Vec<(HeaderName, HeaderValue)>, UsageError> {
     let header = |(number, pair): (usize, &str)| {
         let parsed = pair.split_once('=').and_then(|(name, value)| {
@@ -126,7 +126,7 @@ impl HttpClient for HttpSender {
     }
 }
 
-/// How long the receiver wants nothing: it says so in seconds, or until when.
+/// Returns the pause that the receiver asks for, in seconds or until a time; `None` if it asks for none.
 fn pause_asked(answer: &Response<Bytes>) -> Option<Duration> {
     let text = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     match text.parse() {
@@ -138,12 +138,12 @@ fn pause_asked(answer: &Response<Bytes>) -> Option<Duration> {
     }
 }
 
-/// Sends metrics, and says when they cannot be sent, and when they can again: the library that asks tells nobody.
+/// Sends metrics, and logs when sending begins to fail and when it works again, because the calling library does not.
 #[derive(Debug)]
 pub(super) struct MetricsSender {
     sender: HttpSender,
     endpoint: String,
-    /// Whether the last export failed.
+    /// True if the last export failed.
     fails: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! The counters of a run as OpenTelemetry metrics, which are looked at whenever they are exported.
+//! Counters of a run as OpenTelemetry metrics, read at each export.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use crate::runtime::{LaneProgress, Progress};
 use crate::settings::OtlpSettings;
 use crate::traces::SpanCounts;
 
-/// Starts the thread that exports them.
+/// Starts the thread that exports the metrics.
 pub(super) fn start(
     settings: &OtlpSettings,
     sender: MetricsSender,
@@ -45,7 +45,7 @@ pub(super) fn start(
     Ok(provider)
 }
 
-/// Which counter of a run a metric is, and with which label of it.
+/// A metric with its labels, and the counter of a run behind it.
 type Counter = (Metric, &'static [(&'static str, &'static str)], fn(&Progress) -> &AtomicU64);
 
 const COUNTERS: [Counter; 8] = [

@@ -5,10 +5,10 @@
 //!  counters of the run ◄──looks now and then── metrics thread ──────POST /v1/metrics──►
 //! ```
 //!
-//! What a receiver does not take for the moment is sent again for some seconds, while further traces wait. One that is slow, hangs or
-//! refuses for longer costs what was to be sent to it, which is counted and told, and nothing else: the
-//! engine does not wait for it, and the end of the process no longer than [`STOP_MAX`]. What a trace is of, and which ones there are,
-//! is decided in `runtime::tracer`.
+//! Requests that a receiver cannot take at present are retried for some seconds, while further traces wait. A receiver
+//! that is slow, hangs or refuses for longer loses data, which is counted and reported. It costs nothing else: the
+//! engine does not wait for it, and the process's end waits no longer than [`STOP_MAX`]. `runtime::tracer` decides
+//! which records are traced, and what a trace holds.
 
 mod client;
 mod metrics;
@@ -32,30 +32,30 @@ use crate::settings::Settings;
 use crate::traces::{SpanCounts, Trace, TraceSender};
 use client::{HttpSender, MetricsSender};
 
-/// Traces that may wait for the exporter.
+/// Greatest number of traces that wait for the exporter.
 const WAITING_MAX: usize = 1_024;
-/// Spans of one request, about.
+/// Approximate greatest number of spans of one request.
 const REQUEST_SPANS_MAX: usize = 512;
-/// How long spans wait for others to be sent with.
+/// Longest wait of spans for others to be sent with.
 const GATHER_MAX: Duration = Duration::from_secs(1);
-/// How long the end of the process waits for what is still to be sent.
+/// Longest wait of the process's end for data still to be sent.
 const STOP_MAX: Duration = Duration::from_secs(2);
 
 /// The export of a running process, until it is dropped.
 pub struct Otlp {
     traces: TraceSender,
-    /// Told that the process ends.
+    /// Signals the end of the process.
     stop: Sender<()>,
     /// Disconnected when the exporter has sent everything.
     exporter: Receiver<()>,
     sender: HttpSender,
-    /// Sends the metrics now and then, with a thread of its own.
+    /// Sends the metrics in intervals, on a thread of its own.
     meters: Option<SdkMeterProvider>,
     counts: Arc<SpanCounts>,
 }
 
 impl Otlp {
-    /// Starts to export what a run counts and traces; nothing where no receiver is configured.
+    /// Starts the export of a run's counters and traces; `None` if no receiver is configured.
     pub fn start(settings: &Settings, progress: &Arc<Progress>) -> anyhow::Result<Option<Self>> {
         let otlp = &settings.otlp;
         if otlp.endpoint.is_empty() {
@@ -108,30 +108,30 @@ impl Otlp {
         Ok(Some(Self { traces, stop, exporter, sender, meters: Some(meters), counts }))
     }
 
-    /// Where traces are handed over.
+    /// Returns the way to hand over traces.
     pub fn traces(&self) -> TraceSender {
         self.traces.clone()
     }
 
-    /// Sends what is left, if the receiver takes it in time.
+    /// Sends the remaining data, if the receiver takes it in time.
     pub fn end(self) {
         drop(self);
     }
 }
 
 impl Drop for Otlp {
-    /// Has sent what is left, if the receiver takes it in time, and says what was lost.
+    /// Waits for the remaining data to be sent, if the receiver takes it in time, and reports losses.
     fn drop(&mut self) {
         let deadline = Instant::now() + STOP_MAX;
         self.sender.end();
-        // The exporter looks for it when it has nothing else to do, and is told once.
+        // The exporter reads it when it has nothing else to do; one message is enough.
         let _ = self.stop.try_send(());
         let (alive, metrics) = bounded::<()>(0);
         if let Some(meters) = self.meters.take() {
-            // It waits for the receiver without an end in sight, so nobody waits for it.
+            // This call may wait for the receiver forever, so nothing waits for its thread.
             let shut = thread::Builder::new().name("otlp-metrics".to_owned()).spawn(move || {
                 let _alive = alive;
-                // The receiver may be gone, of which the last export of spans tells as well.
+                // The receiver may be gone; the last export of spans reports that as well.
                 drop(meters.shutdown());
             });
             drop(shut);
@@ -150,13 +150,13 @@ impl Drop for Otlp {
     }
 }
 
-/// What the exporter thread owns.
+/// State of the exporter thread.
 struct Exporter {
     spans: SpanExporter,
     endpoint: String,
     gathered: Vec<SpanData>,
     counts: Arc<SpanCounts>,
-    /// Whether the last export failed.
+    /// True if the last export failed.
     fails: bool,
 }
 
@@ -196,7 +196,7 @@ impl Exporter {
         runtime.block_on(self.export());
     }
 
-    /// Sends what was gathered, again for some seconds if need be. What cannot be sent then is lost.
+    /// Sends the gathered spans, with retries for some seconds. Unsent spans are lost then.
     async fn export(&mut self) {
         let spans = std::mem::take(&mut self.gathered);
         if spans.is_empty() {

@@ -1,8 +1,9 @@
-//! The spans that become of a trace.
+//! Builds the spans of a trace.
 //!
-//! Neither tracing-opentelemetry nor the SDK's tracer makes them. A span of the former begins when it is entered and ends when it is closed, by
-//! the clock; the ids of both come from a generator that is told nothing of the span. These spans are made when their trace is over, with
-//! the times of events, and with ids that follow from the record, so that a rerun has the same ones and whoever knows a record finds its trace.
+//! They are not built by tracing-opentelemetry or the SDK's tracer. A span of the former has the clock's times of its
+//! entry and its close. Both get ids from a generator that knows nothing of the span. These spans are built when their
+//! trace is over, with the times of events. Their ids follow from the record, so a rerun has the same ones, and a trace
+//! is found by its record.
 
 use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};
@@ -14,7 +15,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use crate::traces::{Attribute, Trace, TraceValue};
 
 impl Trace {
-    /// Its spans as they are exported. Ids follow from the trace, so that nothing is random.
+    /// Returns the spans to export. Ids follow from the trace, so that nothing is random.
     pub(super) fn into_spans(self) -> impl Iterator<Item = SpanData> {
         let Self { id, read_at_ns, spans } = self;
         let trace_id = TraceId::from_bytes(id);

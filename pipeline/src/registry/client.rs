@@ -1,7 +1,7 @@
-//! The five requests of a schema registry's REST interface that Warptape makes, one method each.
+//! The five requests of a schema registry's REST interface that Warptape uses, one method each.
 //!
-//! Written out over an HTTP client: `schema_registry_converter`, the crate there is, cannot set compatibility, and its
-//! blocking half brings reqwest with hyper and a runtime of its own.
+//! They use a plain HTTP client. The crate `schema_registry_converter` cannot set compatibility, and its blocking half
+//! brings reqwest with hyper and a runtime of its own.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use crate::settings::{RegistrySettings, Secret};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Longest wait for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of an answer: far above any schema.
+/// Greatest length of an answer, in bytes: far above any schema.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
-/// Characters of an answer in an error.
+/// Greatest number of an answer's characters in an error.
 const ANSWER_SHOWN_MAX: usize = 300;
-/// What the interface speaks.
+/// Content type of the interface.
 const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
-/// The registry's own code for an id that it does not have, next to HTTP's 404.
+/// The registry's own code for an unknown id, next to HTTP's 404.
 const SCHEMA_NOT_FOUND: i64 = 40_403;
 
 /// A client of one registry.
@@ -39,7 +39,7 @@ pub struct RegistryClient {
     authorization: Option<Secret>,
 }
 
-/// An answer of the registry when it could not do what was asked.
+/// An answer of the registry to a failed request.
 #[derive(Deserialize)]
 struct Failure {
     error_code: i64,
@@ -47,7 +47,7 @@ struct Failure {
 }
 
 impl RegistryClient {
-    /// A client; nothing is asked yet.
+    /// Creates a client; it sends nothing yet.
     pub fn new(settings: &RegistrySettings) -> Self {
         let authorization = (!settings.username.is_empty()).then(|| {
             let password = settings.password.as_ref().map_or("", Secret::reveal);
@@ -57,18 +57,18 @@ impl RegistryClient {
         Self { agent: http_agent(CONNECT_TIMEOUT, ANSWER_TIMEOUT), url: settings.url.clone(), authorization }
     }
 
-    /// The address, for messages.
+    /// Returns the address, for messages.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Sets the rule by which the registry takes further versions of a subject.
+    /// Sets the rule for accepting further versions of a subject.
     pub fn set_compatibility(&self, subject: &str, level: &str) -> Result<(), RegistryError> {
         let path = format!("/config/{}", escaped(subject));
         self.send("PUT", &path, Some(&json!({ "compatibility": level })))?.success().map(drop)
     }
 
-    /// The id of an Avro schema, which becomes a version of the subject if it is none.
+    /// Returns the id of an Avro schema, and registers it as a version of the subject if it is none.
     pub fn register(&self, subject: &str, schema: &str) -> Result<u32, RegistryError> {
         #[derive(Deserialize)]
         struct Registered {
@@ -83,7 +83,7 @@ impl RegistryClient {
         answer.parsed::<Registered>().map(|registered| registered.id)
     }
 
-    /// The schema with this id; `None` if the registry has none.
+    /// Returns the schema with this id; `None` if the registry has none.
     pub fn schema(&self, id: u32) -> Result<Option<String>, RegistryError> {
         #[derive(Deserialize)]
         struct Found {
@@ -98,7 +98,8 @@ impl RegistryClient {
         answer.parsed::<Found>().map(|found| Some(found.schema))
     }
 
-    /// The id of the schema with this guid, that of the default context if there are several; `None` if the registry has none.
+    /// Returns the id of the schema with this guid, in the default context if there are several; `None` if the registry
+    /// has none.
     pub fn id_of_guid(&self, guid: [u8; 16]) -> Result<Option<u32>, RegistryError> {
         #[derive(Deserialize)]
         struct Found {
@@ -116,13 +117,13 @@ impl RegistryClient {
         Ok(default.or(found.first()).map(|found| found.id))
     }
 
-    /// Whether the registry answers as one.
+    /// True if a schema registry answers.
     pub fn answers(&self) -> bool {
         let answer = self.send("GET", "/config", None);
         answer.is_ok_and(|answer| answer.parsed::<serde_json::Map<String, Value>>().is_ok())
     }
 
-    /// That an id does not give back the schema that was registered under it.
+    /// Returns the error for an id that does not give back its registered schema.
     pub fn not_kept(&self, subject: &str, id: u32, has_another: bool) -> RegistryError {
         let what = if has_another { "another schema" } else { "no schema" };
         let found = format!(
@@ -178,7 +179,7 @@ fn send_body(
     request.content_type(CONTENT_TYPE).send(body.to_string())
 }
 
-/// An answer that was read.
+/// An answer after reading.
 struct HttpAnswer<'a> {
     url: &'a str,
     request: String,
@@ -200,7 +201,7 @@ impl HttpAnswer<'_> {
         serde_json::from_str(&self.text).ok()
     }
 
-    /// The registry's message, or what came instead of one.
+    /// Returns the registry's message, or the text in its place.
     fn said(&self) -> String {
         self.failure().map_or_else(|| shortened(&self.text), |failure| shortened(&failure.message))
     }
@@ -218,7 +219,7 @@ impl HttpAnswer<'_> {
     }
 }
 
-/// One line of bounded length.
+/// Cuts a text to one line of bounded length.
 fn shortened(text: &str) -> String {
     let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     match line.char_indices().nth(ANSWER_SHOWN_MAX) {
@@ -227,7 +228,8 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// A subject as a part of a path. Topic names and records have letters, digits, `.`, `_` and `-`, which need no escape.
+/// Returns a subject as a part of a path. Names of topics and records have letters, digits, `.`, `_` and `-`, which
+/// need no escape.
 fn escaped(subject: &str) -> &str {
     debug_assert!(
         subject.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')),

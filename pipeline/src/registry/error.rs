@@ -1,4 +1,4 @@
-//! What can go wrong with a schema registry.
+//! Errors of a schema registry.
 
 use warptape_eventlog::LogError;
 
@@ -8,27 +8,27 @@ use warptape_eventlog::LogError;
 pub struct RegistryError {
     /// The registry.
     pub url: String,
-    /// What kind of failure it is.
+    /// Kind of the failure.
     pub problem: RegistryProblem,
-    /// What was found.
+    /// The details found.
     pub found: String,
 }
 
 /// Kinds of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegistryProblem {
-    /// It cannot be reached, or says that it cannot answer now: the only one where asking again may help.
+    /// It cannot be reached, or cannot answer now: the only failure that may pass with a retry.
     Unreachable,
-    /// It asks for another user.
+    /// It asks for other credentials.
     Refused,
-    /// A subject holds schemas that ours does not go with.
+    /// A subject holds schemas that are incompatible with ours.
     Incompatible,
-    /// An answer that a schema registry does not give.
+    /// A schema registry does not give such an answer.
     Unexpected,
 }
 
 impl RegistryProblem {
-    /// What the user can do.
+    /// Returns the advice for the user.
     pub fn action(self) -> &'static str {
         match self {
             Self::Unreachable => {

@@ -1,5 +1,5 @@
-//! Reads records in the registry's frame. The records of a partition that wait for the registry are held here, and other partitions go
-//! on.
+//! Reads records in the registry's frame. Records of a partition that wait for the registry are held here, and other
+//! partitions go on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use warptape_schemas::{REGISTRY_HEADER_SIZE, registry_id_of, to_single_object};
 
 use super::{SchemaIds, SchemaName};
 
-/// The header in which newer serializers of Confluent's name the schema of a value, which has no frame then.
+/// Header by which newer serializers of Confluent's name the schema of a value that has no frame.
 const VALUE_SCHEMA_HEADER: &str = "__value_schema_id";
-/// How often it is looked whether what is waited for is there.
+/// Time between two checks whether a schema has come.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A consumer behind a registry.
@@ -23,15 +23,15 @@ pub(super) struct FramedConsumer {
     ids: Arc<SchemaIds>,
     /// Topic whose records stay in the registry's frame.
     untouched: Option<Arc<str>>,
-    /// Whether a partition waits for a registry that is away.
+    /// True if a partition waits for a registry that is away; false if that is an error.
     waits: bool,
-    /// The name that was settled last, with its id: the next record's is likely the same.
+    /// The last settled name with its id, because the next record's name is likely the same.
     recent: Option<(SchemaName, Option<u32>)>,
-    /// Whether nobody above looks at headers.
+    /// True if no caller reads headers.
     headers_left: bool,
-    /// Records that wait, by partition; never none.
+    /// Waiting records by partition; never empty lists.
     held: BTreeMap<TopicPartition, Vec<Record>>,
-    /// Partitions that are paused from above; those that hold records are paused below.
+    /// Partitions paused by the caller; those with held records are paused in the consumer below.
     paused: BTreeSet<TopicPartition>,
 }
 
@@ -46,8 +46,8 @@ impl FramedConsumer {
         Self { consumer, ids, untouched, waits, recent: None, headers_left: false, held, paused }
     }
 
-    /// Puts records into single-object encoding, unless they are left in the registry's frame, up to the first that has to wait. How many
-    /// these are.
+    /// Converts records to single-object encoding, except in the untouched topic, up to the first that has to wait.
+    /// Returns the number of converted records.
     fn unframe(&mut self, topic: &str, records: &mut [Record]) -> Result<usize, LogError> {
         let touched = self.untouched.as_deref() != Some(topic);
         for (index, record) in records.iter_mut().enumerate() {
@@ -57,11 +57,11 @@ impl FramedConsumer {
             };
             let Some(id) = self.settle(name)? else { return Ok(index) };
             match (header, id) {
-                // A header of no use stays, for people to see.
+                // An unusable header stays, for people to see.
                 (None, _) | (Some(SchemaName::Guid(_)), None) => {}
                 (Some(SchemaName::Id(id)), _) | (Some(SchemaName::Guid(_)), Some(id)) => frame(record, id),
             }
-            // A record of an unknown schema stays as it is, and its decoder names the id.
+            // A record of an unknown schema stays unchanged, and its decoder names the id.
             if touched && let Some(fingerprint) = id.and_then(|id| self.ids.fingerprint_of(id)) {
                 to_single_object(&mut record.value, fingerprint);
             }
@@ -69,7 +69,7 @@ impl FramedConsumer {
         Ok(records.len())
     }
 
-    /// The id of a name, `Some(None)` where there is no schema; `None` where it has to be waited for.
+    /// Returns the id of a name; `Some(None)` if there is no schema, and `None` if the answer has to be waited for.
     fn settle(&mut self, name: SchemaName) -> Result<Option<Option<u32>>, LogError> {
         if let Some((recent, id)) = self.recent
             && recent == name
@@ -88,7 +88,7 @@ impl FramedConsumer {
         Ok(Some(settled))
     }
 
-    /// Takes records as they came, and holds those from the first on that has to wait; gives the others.
+    /// Takes records as they came, and holds them from the first that has to wait on; returns the others.
     fn take(&mut self, source: &TopicPartition, mut records: Vec<Record>) -> Result<Vec<Record>, LogError> {
         let ready = self.unframe(&source.topic, &mut records)?;
         let rest = records.split_off(ready);
@@ -103,7 +103,7 @@ impl FramedConsumer {
         Ok(records)
     }
 
-    /// Held records that need not wait any more, of one partition.
+    /// Returns held records of one partition that need not wait any more.
     fn deliver_held(&mut self) -> Result<Option<Fetched>, LogError> {
         let sources: Vec<_> =
             self.held.keys().filter(|source| !self.paused.contains(source)).cloned().collect();
@@ -120,7 +120,7 @@ impl FramedConsumer {
         Ok(None)
     }
 
-    /// Drops what is held of a partition.
+    /// Drops the held records of a partition.
     fn forget(&mut self, partition: &TopicPartition) -> Result<(), LogError> {
         if self.held.remove(partition).is_some() && !self.paused.contains(partition) {
             self.consumer.resume(std::slice::from_ref(partition))?;
@@ -129,7 +129,7 @@ impl FramedConsumer {
     }
 }
 
-/// The name of its schema that a record has in a header; one of another form is no name.
+/// Returns the schema's name in a record's header; `None` for headers of another form.
 fn name_in_header(record: &Record) -> Option<SchemaName> {
     let (_, value) = record.headers.iter().find(|(name, _)| name == VALUE_SCHEMA_HEADER)?;
     match value.as_slice() {
@@ -139,7 +139,7 @@ fn name_in_header(record: &Record) -> Option<SchemaName> {
     }
 }
 
-/// Puts a record from the header's framing into the registry's frame.
+/// Converts a record from the header's framing to the registry's frame.
 fn frame(record: &mut Record, id: u32) {
     record.headers.retain(|(name, _)| name != VALUE_SCHEMA_HEADER);
     let mut header = [0; REGISTRY_HEADER_SIZE];
@@ -181,7 +181,7 @@ impl Consumer for FramedConsumer {
         }
     }
 
-    /// Headers may name schemas, so that they are read all the same.
+    /// Headers are still read here, because they may name schemas.
     fn leave_headers(&mut self) {
         self.headers_left = true;
     }
@@ -233,7 +233,7 @@ mod tests {
         TopicPartition { topic: "t".to_owned(), partition }
     }
 
-    /// A record in the registry's frame, of a schema that nobody can tell: the registry is away.
+    /// A record in the registry's frame, with an unknown schema: the registry is away.
     const STRAY: &[u8] = &[0, 0, 0, 0, 7, 1];
 
     fn reader(folder: &std::path::Path) -> Box<dyn Consumer> {
@@ -259,7 +259,7 @@ mod tests {
         FramedLog::new(Arc::new(log), ids, Some("t")).waiting().reader(&[at(0), at(1)]).expect("a reader")
     }
 
-    /// Partition and offsets of the records of so many polls.
+    /// Returns partition and offsets of the records of this number of polls.
     fn polled(reader: &mut dyn Consumer, polls: usize) -> Vec<(i32, Vec<i64>)> {
         let poll = |_| match reader.poll(WAIT, 10, 1000).expect("a poll") {
             Fetched::Records { source, records } => {
@@ -278,12 +278,12 @@ mod tests {
         all.sort();
         assert_eq!(all, [(0, vec![0]), (1, vec![0, 1])]);
         assert_eq!([0, 1].map(|partition| reader.position(&at(partition)).expect("a position")), [1, 2]);
-        // A pause from above changes nothing of it, and its end does not give what waits.
+        // A pause by the caller does not change that, and its end does not release waiting records.
         reader.pause(&[at(0)]).expect("a pause");
         assert_eq!(polled(&mut *reader, 3), []);
         reader.resume(&[at(0), at(1)]).expect("no pause");
         assert_eq!(polled(&mut *reader, 3), []);
-        // Reading goes elsewhere, and comes to it again.
+        // Reading moves elsewhere, and comes back to the record.
         reader.seek(&at(0), 0).expect("an offset");
         assert_eq!(polled(&mut *reader, 3), [(0, vec![0])]);
         reader.seek(&at(0), 2).expect("an offset");

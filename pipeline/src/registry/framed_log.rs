@@ -1,4 +1,4 @@
-//! A log whose records are in the registry's frame, for those who know only single-object encoding.
+//! A log with records in the registry's frame, for callers that know only single-object encoding.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use super::framed_consumer::FramedConsumer;
 pub struct FramedLog {
     log: Arc<dyn EventLog>,
     ids: Arc<SchemaIds>,
-    /// Topic whose records are left as they are.
+    /// Topic whose records stay unchanged; `None` for no topic.
     untouched: Option<Arc<str>>,
     /// True if a partition waits for a registry that is away; false if reading it is an error.
     waits: bool,
 }
 
 impl FramedLog {
-    /// Frames what is written to `log`; unframes what is read, but for the topic `untouched`.
+    /// Frames records written to `log`; unframes those read from it, except from the topic `untouched`.
     pub fn new(log: Arc<dyn EventLog>, ids: Arc<SchemaIds>, untouched: Option<&str>) -> Self {
         Self { log, ids, untouched: untouched.map(Arc::from), waits: false }
     }
 
-    /// The same, whose partitions wait for a registry that is away, each for itself.
+    /// Makes partitions wait for a registry that is away, each by itself.
     pub fn waiting(self) -> Self {
         Self { waits: true, ..self }
     }
@@ -121,9 +121,9 @@ impl EventLog for FramedLog {
 struct FramedProducer {
     producer: Box<dyn Producer>,
     ids: Arc<SchemaIds>,
-    /// Topic, schema and id of the last record: the next one's are likely the same.
+    /// Topic, schema and id of the last record, because the next one's are likely the same.
     recent: Option<(String, u64, u32)>,
-    /// A record in its frame; kept for its memory.
+    /// Buffer for a framed record.
     framed: Vec<u8>,
 }
 
@@ -132,7 +132,7 @@ impl FramedProducer {
         match &self.recent {
             Some((recent, schema, id)) if recent == topic && *schema == fingerprint => *id,
             _ => {
-                // A command registers what it writes before it opens a producer.
+                // A command registers its schemas before it opens a producer.
                 let id = self.ids.id_of(topic, fingerprint).expect("the topic's schemas are registered");
                 self.recent = Some((topic.to_owned(), fingerprint, id));
                 id
@@ -148,7 +148,7 @@ impl Producer for FramedProducer {
 
     fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError> {
         let fingerprint = fingerprint_of(&record.value).expect("our encoders write single-object headers");
-        // Ticks are read as they were published, and with them what is said of event time.
+        // Ticks are read as they were published, and so are `SetEventTime` records.
         if SetEventTime::version_of(fingerprint).is_some() {
             return self.producer.send(record);
         }

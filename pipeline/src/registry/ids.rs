@@ -1,7 +1,7 @@
-//! What the ids met so far stand for, shared by whoever reads a log and whoever decodes its records.
+//! Schemas of the ids met so far, shared by readers of a log and decoders of its records.
 //!
-//! A registry that does not answer is asked again, with longer and longer waits. What it never answers for one name, while it answers
-//! for others, is no outage but a stray record: after `schema_registry.retry_ms` the name counts as unknown.
+//! A registry that does not answer is asked again, with growing waits. If it answers for other names but never for one,
+//! that one is a stray record, not an outage. After `schema_registry.retry_ms` the name counts as unknown.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -14,41 +14,41 @@ use warptape_schemas::avro_fingerprint;
 
 use super::{RegistryClient, RegistryError, RegistryProblem, Subject};
 
-/// Names without a schema that are remembered; then all of them are asked for again.
+/// Greatest number of remembered names without a schema; then all are forgotten and asked for again.
 const UNKNOWN_MAX: usize = 65_536;
-/// First wait before an unreachable registry is asked again; each further one is twice as long, up to the greatest.
+/// First wait before an unreachable registry is asked again; each further wait is twice as long, up to the greatest.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 /// Longest wait between two attempts.
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// How a record names its writer's schema.
+/// Name of the writer's schema in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SchemaName {
     /// By the registry's id.
     Id(u32),
-    /// By the identifier that a schema has in every context and registry.
+    /// By a schema's identifier, which is the same in every context and registry.
     Guid([u8; 16]),
 }
 
-/// Schemas by id, and ids by schema. A registry never changes what an id stands for, so nothing here grows old.
+/// Schemas by id, and ids by schema. A registry never changes the schema of an id, so entries stay valid.
 #[derive(Debug)]
 pub struct SchemaIds {
     client: RegistryClient,
-    /// How long a registry that does not answer is asked again before it is looked whether it answers for others.
+    /// Time for which an unanswered question is repeated before it is checked whether the registry answers for others.
     retry: Duration,
     known: RwLock<HashMap<u32, Known>>,
     guids: RwLock<HashMap<[u8; 16], u32>>,
     unknown: Mutex<HashSet<SchemaName>>,
     /// Names that threads are asking for.
     asked: Mutex<HashSet<SchemaName>>,
-    /// Ids of what we write, by topic and fingerprint.
+    /// Ids of the schemas that we write, by topic and fingerprint.
     registered: RwLock<HashMap<(String, u64), u32>>,
 }
 
 #[derive(Clone, Debug)]
 struct Known {
     text: Arc<str>,
-    /// `None` for what is no Avro schema.
+    /// Fingerprint; `None` if the text is no Avro schema.
     fingerprint: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ impl Known {
 }
 
 impl SchemaIds {
-    /// Knows nothing yet and asks nothing.
+    /// Creates an empty set, and asks nothing.
     pub fn new(client: RegistryClient, retry: Duration) -> Self {
         Self {
             client,
@@ -72,9 +72,9 @@ impl SchemaIds {
         }
     }
 
-    /// Registers what will be written. A registry that cannot be reached is not asked again: whoever starts the process
-    /// is there to see it. Nor is one believed whose ids do not give back what was registered: records with such an id could be read by
-    /// nobody.
+    /// Registers the schemas that will be written. It does not retry, because the user who starts the process sees the
+    /// error. It refuses a registry whose ids do not give back the registered schemas: records with such an id would be
+    /// unreadable.
     pub fn register(&self, subjects: &[Subject]) -> Result<(), RegistryError> {
         for Subject { topic, schema, name, compatibility } in subjects {
             self.client.set_compatibility(name, compatibility)?;
@@ -91,17 +91,17 @@ impl SchemaIds {
         Ok(())
     }
 
-    /// The id under which a topic's records of a schema are written; `None` if it was not registered.
+    /// Returns the id for a topic's records of a schema; `None` if it was not registered.
     pub fn id_of(&self, topic: &str, fingerprint: u64) -> Option<u32> {
         read(&self.registered).get(&(topic.to_owned(), fingerprint)).copied()
     }
 
-    /// The fingerprint of the schema with this id, if that was asked for and is an Avro schema.
+    /// Returns the fingerprint of the schema with this id; `None` if it was not asked for or is no Avro schema.
     pub fn fingerprint_of(&self, id: u32) -> Option<u64> {
         read(&self.known).get(&id)?.fingerprint
     }
 
-    /// The answer for a name: its id, or `Some(None)` if there is no schema; `None` if that is not known yet.
+    /// Returns the answer for a name: its id, or `Some(None)` if there is no schema; `None` if it is not known yet.
     pub fn settled(&self, name: SchemaName) -> Option<Option<u32>> {
         let found = match name {
             SchemaName::Id(id) => read(&self.known).contains_key(&id).then_some(id),
@@ -113,7 +113,7 @@ impl SchemaIds {
         }
     }
 
-    /// Asks the registry for a name that was not asked for before, again and again for a while where it does not answer. The id; `None` if
+    /// Asks the registry for a new name, with retries for a while if it does not answer. Returns the id; `None` if
     /// there is no such schema.
     pub fn ensure(&self, name: SchemaName) -> Result<Option<u32>, RegistryError> {
         let since = Instant::now();
@@ -131,7 +131,7 @@ impl SchemaIds {
         }
     }
 
-    /// Has a thread ask for a name until that is settled, however long the registry is away.
+    /// Has a thread ask for a name until it is settled, however long the registry is away.
     pub fn ask_on(self: &Arc<Self>, name: SchemaName) {
         if !lock(&self.asked).insert(name) {
             return;
@@ -147,7 +147,7 @@ impl SchemaIds {
                         ids.give_up(name, &error);
                     }
                     Err(error) => {
-                        // Not held while it waits, so that it ends with the log.
+                        // Not held during the wait, so that the thread ends with the log.
                         drop(ids);
                         pause(name, &error, &mut wait);
                         continue;
@@ -182,7 +182,7 @@ impl SchemaIds {
         Ok(())
     }
 
-    /// True if the registry gives a schema that it is known to have: then a missing answer concerns its own name alone.
+    /// True if the registry gives a schema that it is known to have. Then a missing answer concerns its own name alone.
     fn answers_for_others(&self) -> bool {
         let known = read(&self.known).keys().next().copied();
         match known {
@@ -221,7 +221,7 @@ impl fmt::Display for SchemaName {
     }
 }
 
-/// A guid as registries write it.
+/// Formats a guid like registries do.
 pub(super) fn guid_text(guid: [u8; 16]) -> String {
     let digits = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let parts = [&guid[..4], &guid[4..6], &guid[6..8], &guid[8..10], &guid[10..]];
@@ -234,7 +234,7 @@ impl SchemaSource for SchemaIds {
     }
 }
 
-// Maps of whole entries are sound whoever panicked beside them.
+// Maps of whole entries are sound even if a holder panicked.
 
 fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! Records in a schema registry's frame: which schema an id stands for, and which id a schema has.
+//! Records in a schema registry's frame: the schema of an id, and the id of a schema.
 //!
 //! ```text
 //!  producers ──► ticks ─────────────────────────► decoder, which asks SchemaIds
@@ -9,16 +9,17 @@
 //!  engine, replay, tail ◄── single-object ── FramedLog ┘ ◄── 00 and id ── other topics
 //! ```
 //!
-//! [`FramedLog`] stands between the log and everybody else. What it writes is in the registry's frame; what it reads of
-//! Warptape's own topics is put back into single-object encoding, so that nothing above knows of the registry. Ticks
-//! are left as they are: they are the producer's, and a dead letter holds them unchanged. It only sees to it that the
-//! registry was asked for each id before the decoder meets it.
+//! [`FramedLog`] stands between the log and all else. It writes records in the registry's frame. Records of Warptape's
+//! own topics are read in single-object encoding, so that nothing above knows of the registry. Ticks stay unchanged,
+//! because they belong to the producer, and a dead letter holds them unchanged. It only ensures that each id was asked
+//! for before the decoder meets it.
 //!
-//! A registry that has no schema of an id is an answer, and the record a dead letter. A registry that cannot be reached
-//! is none: a partition of a running pipeline waits for it, and others go on; a command ends with what it asked for. One that answers for
-//! other ids and for this one never does is taken to have none, after a while.
+//! A registry's answer that it has no schema for an id is final, and the record is a dead letter. An unreachable
+//! registry gives no answer: a partition of a running pipeline waits for it, and others go on. A command ends with the
+//! ids that it asked for. If a registry answers for other ids, but never for this one, the id counts as unknown after a
+//! while.
 //!
-//! Records whose schema id is in a header are put into the registry's frame, and are like all others from there on.
+//! Records with a schema id in a header are converted to the registry's frame, and treated like all others then.
 
 mod client;
 mod error;

@@ -1,10 +1,10 @@
-//! Which schemas the topics hold, and under which names a registry keeps them.
+//! Schemas of the topics, and their subjects in a registry.
 
 use warptape_schemas::known::{self, KnownSchema};
 
 use crate::runtime::Topics;
 
-/// A schema that is written to a topic, with its name in the registry.
+/// A schema for records of a topic, with its name in the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// The topic.
@@ -13,25 +13,26 @@ pub struct Subject {
     pub schema: KnownSchema,
     /// Name of the subject.
     pub name: String,
-    /// The rule by which the registry takes further versions.
+    /// Rule for accepting further versions.
     pub compatibility: &'static str,
 }
 
-/// Compatibility by which any version reads every other, and is read by it.
+/// Compatibility: any version reads every other, and is read by it.
 const FULL: &str = "FULL_TRANSITIVE";
-/// Any version reads every one before it. Some records have no more than that: a new kind of problem, of answer, or of input and decision, is
-/// a branch of a union, and a new kind of signal a symbol of an enum, which readers of before do not have.
+/// Compatibility: any version reads every earlier one. Some records have no more than that. New kinds of problems,
+/// answers, inputs and decisions are branches of unions, and new kinds of signals are symbols of an enum. Earlier
+/// readers lack these.
 const BACKWARD: &str = "BACKWARD_TRANSITIVE";
-/// The schemas to whose unions branches are added, or to whose enums symbols.
+/// Schemas whose unions get new branches, or whose enums get new symbols.
 const BACKWARD_ONLY: [KnownSchema; 5] =
     [known::RISK_REQUEST, known::RISK_RESULT, known::JOURNAL_ENTRY, known::CONTROL, known::SIGNAL];
 
-/// What is written to the topics: first ticks, then what the engine puts out, then risk requests and
-/// their results, how far sources of ticks are, and what operators tell and are told.
+/// Returns the schemas of the topics: ticks, the engine's outputs, risk requests and results, progress of feeds,
+/// operators' commands and their answers.
 ///
-/// A topic's subject is `TOPIC-value`, as Confluent's TopicNameStrategy has it. The topic of ticks holds other records,
-/// which no rule of compatibility would let into the same subject: `TOPIC-warptape.TickBatch` and
-/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Of some records several versions are written.
+/// A topic's subject is `TOPIC-value`, by Confluent's TopicNameStrategy. The topic of ticks holds further records,
+/// which no rule of compatibility allows in the same subject. They are `TOPIC-warptape.TickBatch` and
+/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Some records are written in several versions.
 pub fn subjects(topics: &Topics) -> Vec<Subject> {
     let value = |topic: &str, schema: KnownSchema| Subject {
         topic: topic.to_owned(),

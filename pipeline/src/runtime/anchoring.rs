@@ -1,4 +1,5 @@
-//! Anchors of the journal as it is written: each commit's head is signed, and kept in a second place once it is committed.
+//! Anchors of the journal while it is written: each commit's head is signed, and also kept in a second place once it is
+//! committed.
 //!
 //! ```text
 //!  commit thread:  entries ──► sign ──► header of the last journal record ──► committed ──► newest ──┐
@@ -6,8 +7,9 @@
 //!                                                              anchors thread: file, topic of another log
 //! ```
 //!
-//! The second place gets an anchor after its commit, so it is never ahead of the log. It may be behind: by the interval, and by
-//! the anchors that a killed process had not written yet. A head covers all before it, so the next anchor makes up for these.
+//! The second place gets an anchor after its commit, so it is never ahead of the log. It may be behind by the interval,
+//! and by anchors that a killed process had not written yet. A head covers all earlier ones, so the next anchor makes
+//! up for these.
 
 mod keeper;
 mod place;
@@ -27,43 +29,44 @@ use self::place::AnchorPlace;
 use super::journal_tail::entry_at;
 use super::{EngineConfig, EngineError};
 
-/// How a process anchors its journal.
+/// Configuration of a process's anchors.
 #[derive(Clone)]
 pub struct Anchoring {
-    /// Signs the anchors.
+    /// Key that signs the anchors.
     pub key: Arc<SigningKey>,
-    /// A file that anchors are appended to.
+    /// File to append anchors to; `None` for no file.
     pub file: Option<PathBuf>,
-    /// Another log, with the topic in it.
+    /// Another log and the topic in it; `None` for no log.
     pub log: Option<(Arc<dyn EventLog>, String)>,
     /// Least time between two anchors in these places.
     pub interval: Duration,
 }
 
-/// The anchors of a process.
+/// Anchors of a process.
 pub(super) struct Anchors {
     key: Arc<SigningKey>,
     topic: String,
     ordinal: i32,
     told: SharedTold,
-    /// The newest one that was signed, and the newest one whose commit is known.
+    /// The newest signed anchor; `committed` is the newest one whose commit is known.
     signed: Mutex<Option<Anchor>>,
     committed: Mutex<Option<Anchor>>,
     keeper: Option<Keeper>,
 }
 
-/// The process life's lifecycle records so far: the lifecycle thread counts them, the commit thread signs the count.
+/// The lifecycle records of this process life so far. The lifecycle thread counts them, the commit thread signs the
+/// count.
 #[derive(Clone)]
 pub(super) struct SharedTold(Arc<Mutex<Told>>);
 
 impl SharedTold {
-    /// A record of this value is in the topic.
+    /// Counts a record of this value, which is in the topic.
     pub(super) fn add(&self, value: &[u8]) {
         let mut told = locked(&self.0);
         *told = told.with(value);
     }
 
-    /// The header by which a record is known to be of this life.
+    /// Returns the header that marks a record as one of this life.
     pub(super) fn header(&self, ordinal: i32) -> (String, Vec<u8>) {
         let life = locked(&self.0).life;
         (LIFE_HEADER.to_owned(), format!("{ordinal}/{life}").into_bytes())
@@ -71,8 +74,8 @@ impl SharedTold {
 }
 
 impl Anchors {
-    /// Begins a life, now, whose newest journal entry so far is `last`, if the journal is still what was kept of it; `None` where it is not
-    /// anchored.
+    /// Begins a life now; `last` is the newest journal entry so far. Fails if the journal differs from its kept
+    /// anchors. `None` if the journal is not anchored.
     pub(super) fn start(
         log: &dyn EventLog,
         config: &EngineConfig,
@@ -104,12 +107,12 @@ impl Anchors {
         })))
     }
 
-    /// The life's count of its lifecycle records.
+    /// Returns the life's count of lifecycle records.
     pub(super) fn told(&self) -> SharedTold {
         self.told.clone()
     }
 
-    /// Signs the head of a commit, whose last journal record gets the header.
+    /// Signs the head of a commit, and returns the header for its last journal record.
     pub(super) fn sign(&self, request: &CommitRequest) -> Option<(String, Vec<u8>)> {
         let entry = decode_journal_entry(request.last_entry()?).expect("the engine's own entry");
         let anchor = self.anchor(&entry, request.sealed_at_ns);
@@ -118,7 +121,7 @@ impl Anchors {
         Some(header)
     }
 
-    /// The commit whose head was signed last is durable and visible.
+    /// Records that the commit whose head was signed last is durable and visible.
     pub(super) fn on_committed(&self) {
         let Some(anchor) = locked(&self.signed).take() else { return };
         *locked(&self.committed) = Some(anchor.clone());
@@ -127,7 +130,7 @@ impl Anchors {
         }
     }
 
-    /// Keeps a last anchor, with all that the life has told, and waits until it is written.
+    /// Keeps a last anchor, with the count of all lifecycle records, and waits until it is written.
     pub(super) fn stop(&self, at_ns: i64) {
         let Some(keeper) = &self.keeper else { return };
         if let Some(anchor) = locked(&self.committed).take() {
@@ -151,7 +154,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives the last journal record of a commit the header with its anchor.
+/// Adds the header with the anchor to the last journal record of a commit.
 pub(super) fn with_anchor<'a>(
     records: impl Iterator<Item = NewRecord<'a>>,
     journal: &str,
@@ -170,7 +173,7 @@ pub(super) fn with_anchor<'a>(
     })
 }
 
-/// Refuses a journal that is not the one whose anchor was kept, or has lost its end since.
+/// Refuses a journal that differs from its kept anchor, or has lost its end since.
 fn check_kept(
     log: &dyn EventLog,
     place: &str,

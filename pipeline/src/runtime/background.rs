@@ -1,4 +1,4 @@
-//! Threads in the background for jobs that take so long that ticks should not wait for them. Each does one after the other.
+//! Background threads for jobs that take too long for ticks to wait. Each thread does its jobs one after the other.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use warptape_engine::Haste;
@@ -7,18 +7,18 @@ use warptape_eventlog::background::BackgroundThread;
 use super::EngineError;
 use super::worker::{Worker, report};
 
-/// Handle of the threads: one for what yields to ticks, which the system may put off for as long as others want the core, and two for
-/// what does not, so that nothing waits behind what is put off, and nothing critical behind what is not.
+/// Handle of three threads. One yields to ticks, and the system may delay it while others want the core. Two do not
+/// yield: delayed jobs hold up no others, and critical jobs wait for critical ones only.
 pub(super) struct BackgroundJobs<Job, Done> {
     name: &'static str,
-    /// By haste.
+    /// Jobs by haste.
     jobs: [Sender<Job>; 3],
     done: Receiver<Done>,
     workers: Vec<Worker>,
 }
 
 impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
-    /// Starts the threads. Whoever gives them jobs bounds how many wait.
+    /// Starts the threads. The caller limits the number of waiting jobs.
     pub(super) fn start(name: &'static str, run: impl Fn(Job) -> Done + Clone + Send + 'static) -> Self {
         let (sent, done) = unbounded();
         let [(at_once, to_run), (soon, to_run_soon), (yielding, to_yield)] = [(); 3].map(|()| unbounded());
@@ -36,22 +36,22 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
         Self { name, jobs: [at_once, soon, yielding], done, workers }
     }
 
-    /// Gives a thread a job.
+    /// Gives a job to the thread of its haste.
     pub(super) fn run(&self, job: Job, haste: Haste) -> Result<(), EngineError> {
         self.jobs[haste as usize].send(job).map_err(|_| self.gone())
     }
 
-    /// The jobs that are done, with what came of them.
+    /// Returns the finished jobs with their results.
     pub(super) fn done(&self) -> &Receiver<Done> {
         &self.done
     }
 
-    /// The error that the thread has ended, which it never does by itself.
+    /// Returns the error of an ended thread, which never ends by itself.
     pub(super) fn gone(&self) -> EngineError {
         EngineError::ThreadGone { thread: self.name }
     }
 
-    /// Ends the threads after the jobs that they are at, and waits for that.
+    /// Ends the threads after their present jobs, and waits for that.
     pub(super) fn stop(self) {
         drop(self.jobs);
         drop(self.done);
@@ -59,7 +59,7 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
     }
 }
 
-/// Does jobs one after the other. An engine that has ended reads no more.
+/// Does jobs one after the other. An ended engine takes no results.
 fn work<Job, Done>(jobs: &Receiver<Job>, done: &Sender<Done>, mut run: impl FnMut(Job) -> Done) {
     for job in jobs {
         if done.send(run(job)).is_err() {
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// A job that waits for others stands for one that the system has put off.
+    /// A job that waits for others stands for one that the system has delayed.
     #[test]
     fn what_is_put_off_stands_before_nothing_that_does_not_yield() {
         let (go, wait) = bounded::<()>(0);

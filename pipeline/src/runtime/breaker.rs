@@ -1,9 +1,9 @@
-//! What people are told of breakers, by the log of a process and by `warptape tail`.
+//! Sentences on breakers, for the log of a process and for `warptape tail`.
 
 use tracing::{info, warn};
 use warptape_schemas::journal::{Breaker, BreakerReason, BreakerState};
 
-/// Tells people that the breaker of a lane on a device changed its state.
+/// Reports that the breaker of a lane on a device changed its state.
 pub(super) fn tell(breaker: &Breaker, device: &str) {
     let (lane, words) = (breaker.lane, words(breaker));
     match breaker.state {
@@ -12,7 +12,7 @@ pub(super) fn tell(breaker: &Breaker, device: &str) {
     }
 }
 
-/// What became of the lane and why, as a sentence of which the lane is the subject.
+/// Returns a sentence on the change and its reason; the lane is its subject.
 pub(crate) fn words(breaker: &Breaker) -> String {
     let &Breaker { state, reason, measured, limit, .. } = breaker;
     let state = match state {
@@ -27,7 +27,7 @@ pub(crate) fn words(breaker: &Breaker) -> String {
         ),
         BreakerReason::Memory => format!("{measured} errors of its device's memory could not be corrected"),
         BreakerReason::Probe => format!("it has been out of service for {} ms", measured / 1_000_000),
-        // Only a lane that was slow was measured.
+        // Only a slow lane was measured.
         BreakerReason::ProbeFailed if limit == 0 => {
             "it was lost while it was tried, and is tried again later".to_owned()
         }

@@ -1,4 +1,4 @@
-//! The commit thread: writes what the engine hands it as one transaction, while the engine goes on.
+//! The commit thread: writes each request of the engine as one transaction, while the engine goes on.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use super::written::Written;
 use super::{Clock, EngineConfig, Topics};
 use crate::transaction::{Attempted, Outcome, TransactionWriter};
 
-/// The records of a request: signals, late ticks, dead letters, snapshots, risk results, the journal entries of a node and its answers to
-/// commands, in the order they are written, and what operators have ticks told. The partition of entries and answers is that of the process's
-/// number.
+/// Returns the records of a request in the order of writing. These are signals, late ticks, dead letters, snapshots,
+/// risk results, journal entries, answers to commands, and operators' event times among the ticks. Entries and answers
+/// go to the partition with the process's ordinal.
 pub fn records_of<'a>(
     request: &'a CommitRequest,
     topics: &'a Topics,
@@ -63,19 +63,19 @@ pub fn records_of<'a>(
     let answers = request.control.results.iter().map(move |(key, bytes)| {
         record(&topics.control_results, ordinal, at_ns, Some(key.as_bytes()), bytes)
     });
-    // Behind what is sealed: an operator's word holds from its place among the ticks on.
+    // Event times come last, because an operator's word holds from its place among the ticks on.
     let told = request.control.event_times.iter();
     let told = told.map(move |(partition, bytes)| record(&topics.ticks, *partition, at_ns, None, bytes));
     sealed.chain(request.entries.iter().map(entry)).chain(answers).chain(told)
 }
 
-/// What became of a request.
+/// Outcome of a request.
 pub(super) enum CommitEvent {
-    /// It is durable and visible.
+    /// The transaction is durable and visible.
     Done { receipt: Receipt, written: Written, attempt: CommitAttempt, sealed_ns: i64 },
-    /// Nothing of it was written; it can be sent again.
+    /// Nothing of the transaction was written; it can be sent again.
     Aborted { request: Box<CommitRequest>, attempt: CommitAttempt, error: LogError },
-    /// The log does not take it; the thread ended.
+    /// The log refuses the transaction; the thread ended.
     Failed(LogError),
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    /// Starts the thread. One request may be under way and none waits: the engine gathers instead.
+    /// Starts the thread. It takes one request at a time and none waits: the engine gathers more instead.
     pub(super) fn start(
         mut writer: TransactionWriter,
         config: EngineConfig,

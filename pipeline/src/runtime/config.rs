@@ -1,4 +1,4 @@
-//! What an engine needs to be told.
+//! Configuration of an engine.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,56 +15,57 @@ use warptape_schemas::journal::{LaneId, LaneKind};
 use super::{Anchoring, LaneStages, OpenLanes};
 use crate::traces::TraceSender;
 
-/// A good limit of [`EngineConfig::commit_bytes_max`], far below what a log takes at once.
+/// Value of the core's `commit_bytes_max`, far below the limit of a log.
 pub const COMMIT_BYTES_MAX: usize = 16 << 20;
 const _: () = assert!(COMMIT_BYTES_MAX * 8 <= TRANSACTION_BYTES_MAX);
 
 /// Configuration of a running engine, checked where it was read.
 #[derive(Clone)]
 pub struct EngineConfig {
-    /// What the engine decides by.
+    /// Configuration of the core.
     pub core: Config,
-    /// Number of the process in its group, from 0: its partition of the journal, and part of its transactional id.
+    /// Ordinal of the process in its group, from 0: its partition of the journal, and part of its transactional id.
     pub ordinal: i32,
     /// Instruction set of the CPU lanes.
     pub isa: Isa,
-    /// Where the devices of the other lanes come from.
+    /// Devices of the other lanes.
     pub devices: Arc<dyn Devices>,
-    /// The function that opens lanes on these devices.
+    /// Opens lanes on these devices.
     pub lanes: Arc<dyn OpenLanes>,
-    /// Time between looks at how devices fare.
+    /// Time between samples of the devices' state.
     pub device_sample_interval: Duration,
-    /// Records of one fetch.
+    /// Greatest number of records of one fetch.
     pub poll_records_max: usize,
-    /// Bytes of one fetch, about.
+    /// Approximate greatest number of bytes of one fetch.
     pub poll_bytes_max: usize,
-    /// Writer schemas of ticks in a registry's frame.
+    /// Writer schemas of ticks in a registry's frame; `None` without a registry.
     pub schemas: Option<Arc<dyn SchemaSource>>,
-    /// How the journal is anchored; `None`: it is not.
+    /// Anchoring of the journal; `None` for none.
     pub anchoring: Option<Anchoring>,
-    /// Where traces of sampled records and requests go.
+    /// Receiver of traces of sampled records and requests; `None` for no traces.
     pub traces: Option<TraceSender>,
 }
 
 impl EngineConfig {
-    /// The transactional id. It is the same in every life of the process, so that a new one fences the one before.
+    /// Returns the transactional id. It is the same in every life of the process, so that a new life fences the one
+    /// before.
     pub fn transactional_id(&self) -> String {
         format!("{}-{}", self.core.group, self.ordinal)
     }
 
-    /// Whether groups are moved between lanes on the processor and lanes on devices.
+    /// True if groups move between lanes on the processor and lanes on devices.
     pub fn routes(&self) -> bool {
         warptape_scheduler::routes(&self.core.scheduler, &self.core.lanes)
     }
 
-    /// All devices that lanes are on, the processor left out.
+    /// Returns all devices of lanes, except the processor.
     pub fn device_names(&self) -> Vec<String> {
         let lanes = (0..self.core.lanes.len() as LaneId).filter(|lane| self.core.is_on_device(*lane));
         let names: BTreeSet<String> = lanes.map(|lane| self.core.device_of(lane).to_owned()).collect();
         names.into_iter().collect()
     }
 
-    /// Whether a lane is measured when it begins: the first one of each device, where it matters.
+    /// True if a lane is measured when it begins: the first one of each device, if measurements are used.
     pub(super) fn is_measured(&self, lane: LaneId) -> bool {
         let of = |lane: LaneId| match self.core.lanes[lane as usize].kind() {
             LaneKind::Host => "cpu",
@@ -74,7 +75,7 @@ impl EngineConfig {
         matters && (0..lane).all(|other| of(other) != of(lane))
     }
 
-    /// A lane without groups, on its device.
+    /// Returns a lane without groups, on its device.
     pub fn lane_stages(&self, lane: LaneId) -> Result<LaneStages, DeviceError> {
         if !self.core.is_on_device(lane) {
             return Ok(LaneStages::on_host(&self.core.stages, self.isa));
@@ -84,7 +85,8 @@ impl EngineConfig {
     }
 }
 
-/// The topics as they are created: outputs have the partitions of the source, the journal and what operators say one for each process.
+/// Returns the topics to create. Outputs have the partitions of the source; the journal and control topics have one for
+/// each process.
 pub fn topic_specs(topics: &Topics, plan: &TopicPlan) -> Vec<TopicSpec> {
     let TopicPlan { partitions, journal_partitions, retention, .. } = *plan;
     let spec = |name: &str, partitions: i32, retention: Option<Duration>| TopicSpec {
@@ -111,23 +113,23 @@ pub fn topic_specs(topics: &Topics, plan: &TopicPlan) -> Vec<TopicSpec> {
     ]
 }
 
-/// How topics are created. What is `None` is left to the log.
+/// Plan for the creation of topics. `None` leaves a value to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopicPlan {
-    /// Partitions of the source and of what is made of it.
+    /// Partitions of the source and of outputs.
     pub partitions: i32,
-    /// Partitions of the journal: as many processes can be in a group.
+    /// Partitions of the journal: the greatest number of processes in a group.
     pub journal_partitions: i32,
-    /// Brokers that keep a copy.
+    /// Number of brokers that keep a copy.
     pub replication: Option<i16>,
-    /// Copies that must have a record before it counts as written.
+    /// Number of copies that must have a record before it counts as written.
     pub min_insync_replicas: Option<i16>,
-    /// How long records are kept.
+    /// Retention of records.
     pub retention: Retention,
 }
 
 impl TopicPlan {
-    /// For one process, with everything else left to the log.
+    /// Returns a plan for one process, with all else left to the log.
     pub fn new(partitions: i32) -> Self {
         Self {
             partitions,
@@ -139,7 +141,7 @@ impl TopicPlan {
     }
 }
 
-/// How long records are kept, by topic.
+/// Retention of records, by topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Ticks.

@@ -1,5 +1,5 @@
-//! The thread that reads and decodes operators' commands: of the partition that has the process's number, from the first on that has
-//! no answer. A log that does not answer is asked again until it does.
+//! The thread that reads and decodes operators' commands from the partition with the process's ordinal, beginning with
+//! the first unanswered one. A log that does not answer is asked again until it does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use warptape_schemas::decode_control;
 
 use super::worker::Worker;
 
-/// Longest wait of one poll: bounds how late the thread ends.
+/// Longest wait of one poll, which limits the delay of the thread's end.
 const POLL_TIMEOUT: Duration = Duration::from_millis(100);
-/// Wait before a log that does not answer is asked again.
+/// Wait before the next question to a log that does not answer.
 const RETRY_WAIT: Duration = Duration::from_millis(200);
-/// Commands of one fetch.
+/// Greatest number of commands of one fetch.
 const RECORDS_MAX: usize = 16;
-/// Bytes of one fetch, about.
+/// Approximate greatest number of bytes of one fetch.
 const BYTES_MAX: usize = 64 << 10;
 
-/// Commands, or why there will be no more.
+/// Commands, or the error after which no more follow.
 pub(super) type ControlEvent = Result<Vec<ReadControl>, LogError>;
 
 /// Handle of the thread.
@@ -31,10 +31,10 @@ pub(super) struct ControlSource {
 }
 
 impl ControlSource {
-    /// Starts to read a partition from an offset on.
+    /// Starts to read a partition at an offset.
     pub(super) fn start(log: Arc<dyn EventLog>, source: TopicPartition, next: i64) -> Self {
         let (stop, stopped) = bounded(0);
-        // One fetch waits while the engine obeys another.
+        // One fetch waits while the engine executes another.
         let (sent, events) = bounded(1);
         let reader = ControlReader { log, source, next, stopped, events: sent };
         let worker = Worker::start("control", move || reader.run());
@@ -52,7 +52,7 @@ impl ControlSource {
 struct ControlReader {
     log: Arc<dyn EventLog>,
     source: TopicPartition,
-    /// Next command to give.
+    /// Offset of the next command to pass on.
     next: i64,
     stopped: Receiver<()>,
     events: Sender<ControlEvent>,
@@ -67,7 +67,7 @@ impl ControlReader {
             wait = Duration::ZERO;
             match self.turn(&mut consumer) {
                 Ok(controls) if controls.is_empty() => {}
-                // A receiver that is gone has stopped the thread as well.
+                // If the receiver is gone, the thread has been stopped as well.
                 Ok(controls) => drop(self.events.send(Ok(controls))),
                 Err(LogError::Unreachable { .. } | LogError::Stalled { .. }) => {
                     consumer = None;
@@ -81,7 +81,7 @@ impl ControlReader {
         }
     }
 
-    /// Polls once; opens the reader before if there is none.
+    /// Polls once; opens the reader first if there is none.
     fn turn(&mut self, consumer: &mut Option<Box<dyn Consumer>>) -> Result<Vec<ReadControl>, LogError> {
         let reader = match consumer {
             Some(reader) => reader,

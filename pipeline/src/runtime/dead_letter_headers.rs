@@ -1,10 +1,12 @@
-//! Headers of dead letters as Kafka Streams has them (KIP-1034), for tools that know those: the same as in the record.
+//! Headers of dead letters in the form of Kafka Streams (KIP-1034), for tools that know it. They repeat fields of the
+//! record.
 
 use warptape_schemas::decode_dead_letter;
 
-/// The headers of an encoded dead letter, each a text.
+/// Returns the headers of an encoded dead letter, each a text.
 pub(super) fn dead_letter_headers(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
-    // It was encoded a moment ago. Dead letters are rare, so that reading it again is cheaper than carrying it along.
+    // The record was encoded a moment ago. Dead letters are rare, so decoding it again is cheaper than carrying it
+    // along.
     let letter = decode_dead_letter(bytes).expect("a dead letter that was just encoded");
     let header = |name: &str, text: String| (format!("__streams.errors.{name}"), text.into_bytes());
     vec![

@@ -1,4 +1,4 @@
-//! Why an engine ended.
+//! Reasons for the end of an engine.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use warptape_stages::StageConfig;
 
 use super::segment::changes;
 
-/// Everything that ends an engine before it was asked to.
+/// Errors that end an engine before it is told to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The log failed. What was not committed is processed again at the next start.
+    /// The log failed. Uncommitted records are processed again at the next start.
     #[error(transparent)]
     Log(#[from] LogError),
     /// The engine gave up by itself.
@@ -29,11 +29,11 @@ pub enum EngineError {
     JournalTail {
         /// Journal topic.
         topic: String,
-        /// Number of the process, which is its partition.
+        /// Ordinal of the process, which is its partition.
         ordinal: i32,
         /// Offset of the record.
         offset: i64,
-        /// What was found.
+        /// The decoding error.
         error: DecodeError,
     },
     /// The partitions were processed under another stage configuration.
@@ -43,11 +43,11 @@ pub enum EngineError {
          partitions before it are read and folded once again, without outputs"
     )]
     OtherSegment {
-        /// The settings that changed, with their values before and now.
+        /// The changed settings, with their values before and now.
         changes: String,
-        /// Partitions that it concerns.
+        /// Number of affected partitions.
         partitions: usize,
-        /// Tick records that were processed of them.
+        /// Number of their processed tick records.
         records: i64,
     },
     /// Another consumer group has written the journals.
@@ -65,17 +65,17 @@ pub enum EngineError {
         /// The group of this process.
         group: String,
     },
-    /// Nobody can say where partitions go on.
+    /// The committed offsets contradict the journals and the outputs, so that no starting point is certain.
     #[error("{}", odds_words(topic, group, odds))]
     Odds {
         /// Topic of the ticks.
         topic: String,
         /// The consumer group.
         group: String,
-        /// By partition, what is at odds.
+        /// The contradiction in each partition.
         odds: Vec<(i32, Odds)>,
     },
-    /// The ticks end before what was processed of them.
+    /// The ticks end before the committed offset.
     #[error(
         "{topic}/{partition} ends at offset {end}, and records up to {committed} were processed: it has lost its end, or the topic was made \
          anew; bring the records back, or begin topics of their own for what is new (topics.prefix)"
@@ -87,10 +87,10 @@ pub enum EngineError {
         partition: i32,
         /// End offset of the partition.
         end: i64,
-        /// The next record to be processed.
+        /// Offset of the next record to process.
         committed: i64,
     },
-    /// A topic takes less than the engine may have to write.
+    /// A topic takes smaller records than the engine may have to write.
     #[error(
         "topic {topic:?} takes records of up to {bytes_max} bytes, and some have {needed}: raise max.message.bytes of the \
          topic, and message.max.bytes among kafka.properties if it is set"
@@ -98,41 +98,41 @@ pub enum EngineError {
     TopicTakesTooLittle {
         /// The topic.
         topic: String,
-        /// What it takes.
+        /// Greatest record that the topic takes, in bytes.
         bytes_max: usize,
-        /// What it has to take.
+        /// Greatest record that it must take, in bytes.
         needed: usize,
     },
-    /// The journal ends before an entry whose anchor was kept elsewhere.
+    /// The journal ends before an entry with an anchor in a second place.
     #[error(
         "{place} has an anchor of sequence {anchored_sequence} of {topic}/{ordinal}, and this journal ends before sequence \
          {next_sequence}: it was cut off, or an older log is in its place; `warptape replay verify --from-anchor {place}` says what is \
          missing. Bring the log back; if it is lost for good, keep {place} under another name, and a new one is begun"
     )]
     RolledBack {
-        /// Where the anchor is.
+        /// The place of the anchor.
         place: String,
         /// Journal topic.
         topic: String,
-        /// Number of the process, which is its partition.
+        /// Ordinal of the process, which is its partition.
         ordinal: i32,
-        /// Sequence of the entry that was anchored.
+        /// Sequence of the anchored entry.
         anchored_sequence: i64,
-        /// Sequence that the entry behind the journal's last one would have.
+        /// Sequence of the entry that would follow the journal's last one.
         next_sequence: i64,
     },
-    /// An entry of the journal is another one than was anchored elsewhere.
+    /// An entry of the journal differs from the one anchored in a second place.
     #[error(
         "{place} has an anchor of sequence {sequence} of {topic}/{ordinal}, and this journal has another entry there: it, or one before it, \
          was written anew, or this is another log; `warptape replay verify --from-anchor {place}` compares all of them. Bring the log back; \
          if this one is right, keep {place} under another name, and a new one is begun"
     )]
     Rewritten {
-        /// Where the anchor is.
+        /// The place of the anchor.
         place: String,
         /// Journal topic.
         topic: String,
-        /// Number of the process, which is its partition.
+        /// Ordinal of the process, which is its partition.
         ordinal: i32,
         /// Sequence of the entry.
         sequence: i64,
@@ -142,10 +142,10 @@ pub enum EngineError {
     AnchorFile {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// A thread of the engine ended unasked.
+    /// A thread of the engine ended without being told to.
     #[error("the {thread} thread ended unexpectedly; nothing committed is lost, restart to go on")]
     ThreadGone {
         /// Name of the thread.
@@ -182,7 +182,7 @@ impl From<RecordError> for EngineError {
 }
 
 impl EngineError {
-    /// Adds to an error about the stage configuration which settings have changed; any other error comes back as it is.
+    /// Adds the changed settings to an error about the stage configuration; returns any other error unchanged.
     pub(super) fn with_changes(self, config: &StageConfig) -> Self {
         match self {
             Self::Core(CoreError::OtherSegment { before, partitions, records }) => {

@@ -1,25 +1,26 @@
-//! Faults that a test asks for by the environment. Builds without debug assertions have none.
+//! Faults that a test requests by the environment. Builds without debug assertions have none.
 //!
-//! - `WARPTAPE_FAILPOINT=NAME:N` kills the process when it comes to the place for the N-th time; `LaneHangs:N` stops the lane that gets the
-//!   N-th batch of all, and nothing else.
-//! - `WARPTAPE_DEVICE_FAULTS=cuda:0=launch:40,cuda:1=hang:500:4000` makes devices fail: an error at a launch, a hang of some
-//!   milliseconds, no memory (`memory:N` allocations work), a device that is gone (`gone:N` downloads work, or `upload:BYTES`).
-//!   `cuda:0/background` is the stream of that device for slices of risk tasks.
+//! - `WARPTAPE_FAILPOINT=NAME:N` kills the process when it reaches the place for the N-th time. `LaneHangs:N` only
+//!   stops the lane that gets the N-th batch of all.
+//! - `WARPTAPE_DEVICE_FAULTS=cuda:0=launch:40,cuda:1=hang:500:4000` makes devices fail. The faults are an error at a
+//!   launch, a hang of some milliseconds, no memory, and a lost device. The fault comes after N allocations
+//!   (`memory:N`), after N downloads (`gone:N`), or after uploads of so many bytes (`upload:BYTES`).
+//!   `cuda:0/background` is that device's stream for slices of risk tasks.
 
-/// A place to die.
+/// Places for a process to die at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failpoint {
     /// All records of a transaction are sent.
     AfterProduce,
-    /// Its offsets are sent as well.
+    /// The transaction's offsets are sent as well.
     AfterSendOffsets,
-    /// It is being committed.
+    /// The transaction is being committed.
     DuringCommit,
     /// A part of a snapshot is sent.
     DuringSnapshot,
-    /// A snapshot is read and not installed yet.
+    /// A snapshot is read, but not installed yet.
     DuringRestore,
-    /// A lane has a batch.
+    /// A lane got a batch.
     LaneHangs,
 }
 
@@ -47,7 +48,7 @@ mod armed {
 
     use super::Failpoint;
 
-    /// Between the beginning of a commit and the death during it.
+    /// Time from the beginning of a commit to the death during it.
     const SOON: Duration = Duration::from_micros(500);
 
     struct Armed {
@@ -68,7 +69,7 @@ mod armed {
         armed.name == format!("{failpoint:?}") && armed.left.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    /// Devices with the faults that are asked for.
+    /// Wraps devices with the requested faults.
     pub(crate) fn faulty(devices: Arc<dyn Devices>) -> Arc<dyn Devices> {
         match std::env::var("WARPTAPE_DEVICE_FAULTS") {
             Ok(text) => Arc::new(
@@ -79,24 +80,24 @@ mod armed {
         }
     }
 
-    /// Dies here, if it is time.
+    /// Kills the process here, if the place is due.
     pub(in super::super) fn reach(failpoint: Failpoint) {
         if is_due(failpoint) {
             std::process::abort();
         }
     }
 
-    /// Comes back no more, if it is time.
+    /// Hangs forever, if the place is due.
     pub(in super::super) fn hang(failpoint: Failpoint) {
         if is_due(failpoint) {
-            // One that is woken by chance goes on hanging.
+            // A thread that wakes by chance goes on hanging.
             loop {
                 std::thread::park();
             }
         }
     }
 
-    /// Dies in a moment, while the caller goes on.
+    /// Kills the process in a moment, while the caller goes on.
     pub(in super::super) fn reach_soon(failpoint: Failpoint) {
         if is_due(failpoint) {
             std::thread::spawn(|| {

@@ -1,8 +1,10 @@
-//! Which partitions transactions may commit for. The engine's thread opens and closes it as the core commands, the source's thread
-//! closes all of it when it ends, and the commit thread asks it when the membership in whose name offsets commit is fixed.
+//! The partitions that transactions may commit for. The engine's thread opens and closes the fence at the core's
+//! command, and the source's thread closes all of it at its end. The commit thread asks it when the group membership of
+//! the offsets' commit is fixed.
 //!
-//! It is closed before the consumer tells the group that a partition is let go. So either the answer is no, and the transaction
-//! aborts, or the membership is one that the group no longer takes once it moves on. tests/loom tries that in every order of the threads' steps.
+//! The fence closes before the consumer tells the group that a partition is let go. Then either the fence says no, and
+//! the transaction aborts. Or the group no longer accepts the membership once it moves on. tests/loom tries every order
+//! of the threads' steps.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -19,7 +21,7 @@ pub(super) struct Fence(Arc<Mutex<Assignments>>);
 #[derive(Default)]
 struct Assignments {
     current: BTreeMap<i32, u64>,
-    /// The source has ended: nothing is opened any more.
+    /// True once the source has ended: nothing is opened any more.
     has_ended: bool,
 }
 
@@ -28,7 +30,7 @@ impl Fence {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was sealed of a partition under this assignment may be committed from now on.
+    /// Allows commits for a partition under this assignment from now on.
     pub(super) fn open(&self, partition: i32, assignment: u64) {
         let mut assignments = self.lock();
         if !assignments.has_ended {
@@ -36,19 +38,19 @@ impl Fence {
         }
     }
 
-    /// Closes the fence for a partition: nothing of it may be committed any more.
+    /// Closes the fence for a partition: nothing of it may be committed from now on.
     pub(super) fn close(&self, partition: i32) {
         self.lock().current.remove(&partition);
     }
 
-    /// Closes the fence for good: nothing at all may be committed any more.
+    /// Closes the fence for good: nothing at all may be committed from now on.
     pub(super) fn close_all(&self) {
         let mut assignments = self.lock();
         assignments.current.clear();
         assignments.has_ended = true;
     }
 
-    /// Whether what was sealed of a partition under this assignment may be committed.
+    /// True if sealed work of a partition under this assignment may be committed.
     pub(super) fn is_open(&self, partition: i32, assignment: u64) -> bool {
         self.lock().current.get(&partition) == Some(&assignment)
     }

@@ -1,4 +1,4 @@
-//! What is counted of a run, for those who watch it and for its summary.
+//! Figures of a run, for displays and for its summary.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use super::summary::{LATENCY_NS_MAX, latency_histogram};
 use super::written::Written;
 use super::{Progress, Summary};
 
-/// Time between two times at which the engine says what it is at.
+/// Time between two reports of the engine's state.
 const SHOW_INTERVAL_NS: i64 = 200_000_000;
 
 pub(super) struct Figures {
     progress: Arc<Progress>,
-    /// When the engine said last what it is at.
+    /// Time of the last report of the engine's state.
     shown_at_ns: i64,
     committed: Committed,
-    /// Trades whose id their symbol had before.
+    /// Trades that repeat an earlier trade id of their symbol.
     repeated: RepeatedTrades,
-    /// Whether it was said that symbols are in two partitions.
+    /// True if it was reported that symbols are in two partitions.
     has_told_split: bool,
-    /// When the commit was sealed whose signals were shown last.
+    /// Seal time of the commit whose signals were shown last.
     shown_ns: i64,
     first_read_ns: Option<i64>,
     last_advance_ns: i64,
@@ -74,7 +74,7 @@ impl Figures {
         });
     }
 
-    /// Keeps how a device fares.
+    /// Keeps a sample of a device's state.
     fn count_sample(&self, device: &str, sample: &Sample) {
         self.progress.change_engine(|view| {
             *view.xids.entry(device.to_owned()).or_default() += u64::from(sample.xid.is_some());
@@ -83,26 +83,26 @@ impl Figures {
         });
     }
 
-    /// Counts records of ticks as they were read.
+    /// Counts records of ticks that were read.
     fn count_read(&self, records: &[Record]) {
         let bytes: usize = records.iter().map(|record| record.value.len()).sum();
         Progress::add(&self.progress.records_read, records.len() as u64);
         Progress::add(&self.progress.bytes_read, bytes as u64);
     }
 
-    /// Partitions are no longer this process's: how far they were committed is somebody else's to tell.
+    /// Forgets partitions that are no longer this process's, because their progress is another process's to report.
     fn forget(&mut self, partition: i32) {
         self.committed.offsets.remove(&partition);
     }
 
-    /// Counts what a lane is to run.
+    /// Counts a batch that a lane is to run.
     fn begin_batch(&mut self, lane: LaneId, batch: &LaneBatch) {
         let rows = batch.parts.iter().map(|part| part.input.rows.len() as i64).sum();
         self.batches.insert(batch.batch, (lane, rows));
         self.progress.lanes[lane as usize].in_flight_rows.fetch_add(rows, Ordering::Relaxed);
     }
 
-    /// Counts what a lane tells.
+    /// Counts a lane's news.
     fn count_lane(&mut self, lane: LaneId, news: &LaneNews) {
         let figures = &self.progress.lanes[lane as usize];
         match news {
@@ -117,13 +117,13 @@ impl Figures {
         }
     }
 
-    /// Forgets what a lost lane had.
+    /// Forgets the batches of a lost lane.
     fn end_lane(&mut self, lane: LaneId) {
         self.batches.retain(|_, (owner, _)| *owner != lane);
         self.progress.lanes[lane as usize].in_flight_rows.store(0, Ordering::Relaxed);
     }
 
-    /// Counts records that were accepted; `read_at_ns` is when they were read.
+    /// Counts accepted records; `read_at_ns` is the time of their read.
     fn count_accepted(&mut self, accepted: &Accepted, read_at_ns: i64) {
         self.first_read_ns.get_or_insert(read_at_ns);
         Progress::add(&self.progress.ticks, accepted.ticks);
@@ -138,7 +138,8 @@ impl Figures {
         self.repeated.add(repeated);
     }
 
-    /// The first slice of a round that was given to the scheduler at a time, in the step in which the slice began, is in the queue of its lane.
+    /// Observes the delay of a round: its first slice, which began in the step of the submission, is now in the queue
+    /// of its lane.
     pub(super) fn count_enqueued(&self, submitted_ns: i64, now_ns: i64) {
         self.progress.latencies.risk_enqueue.observe(seconds(submitted_ns, now_ns));
     }
@@ -147,7 +148,7 @@ impl Figures {
         Progress::add(&self.progress.risk_requests, count as u64);
     }
 
-    /// A request is about to be written, for the first time or again.
+    /// Notes that a request is about to be written, for the first time or again.
     fn begin_commit(&mut self, request: &CommitRequest) {
         if request.sealed_at_ns > self.shown_ns {
             self.shown_ns = request.sealed_at_ns;
@@ -155,7 +156,7 @@ impl Figures {
         }
     }
 
-    /// It is durable and visible.
+    /// Counts a durable and visible transaction.
     pub(super) fn count_commit(
         &mut self,
         receipt: Receipt,
@@ -193,14 +194,14 @@ impl Figures {
         committed.offsets.extend(written.offsets);
     }
 
-    /// It was aborted, for this reason.
+    /// Counts an aborted attempt with its reason.
     fn count_abort(&mut self, attempt: CommitAttempt, reason: &str) {
         self.committed.aborts += 1;
         self.committed.looked_up += u64::from(attempt.looked_up);
         self.committed.failing = Some(reason.to_owned());
     }
 
-    /// Says what the engine was at in the end.
+    /// Reports the engine's last state.
     pub(super) fn end(&mut self, now_ns: i64, core: &Core) {
         self.show_now(now_ns, core);
         self.progress.change_engine(|view| view.has_ended = true);
@@ -249,7 +250,7 @@ impl Observer for Figures {
         }
     }
 
-    /// Says what the engine is at, unless it has just done so.
+    /// Reports the engine's state, unless it was reported a moment ago.
     fn on_settled(&mut self, now_ns: i64, core: &Core) {
         if now_ns >= self.shown_at_ns.saturating_add(SHOW_INTERVAL_NS) {
             self.show_now(now_ns, core);

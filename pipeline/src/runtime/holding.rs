@@ -1,6 +1,8 @@
-//! Holds the offsets that the group has committed against what the journals sealed and the outputs hold, before a partition is taken over.
+//! Compares the offsets committed by the group with those of the journals and the outputs, before a partition is taken
+//! over.
 //!
-//! The journals win, because their entries were committed with the outputs. Where outputs speak against them too, nobody goes on unasked.
+//! The journals win, because their entries were committed with the outputs. If the outputs contradict them too, an
+//! operator must decide.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,44 +18,45 @@ use super::EngineError;
 use super::journal_tail::last_record;
 use super::journals::Journals;
 
-/// How often is said that a partition waits for the end of a transaction.
+/// Time between two reports that a partition waits for the end of a transaction.
 const NEWS_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Offset before which all records were processed, as a record of an output has it; `None` for what cannot be read.
+/// Returns the offset before which all records were processed, according to an output's record; `None` for an
+/// unreadable record.
 type ProcessedBefore = fn(&[u8]) -> Option<i64>;
 
-/// Decides where assigned partitions go on.
+/// Decides on the offsets at which assigned partitions continue.
 pub(super) struct Holder {
     pub(super) log: Arc<dyn EventLog>,
     pub(super) topics: Topics,
     pub(super) group: String,
     pub(super) accepted_loss: AcceptedLoss,
     pub(super) journals: Journals,
-    /// Where the journals ended before the last look: what this process writes meanwhile says nothing of its assignment.
+    /// Ends of the journals before the last look. Later writes of this process say nothing of its assignment.
     pub(super) written: Vec<i64>,
     pub(super) waiting: BTreeMap<i32, Waiting>,
 }
 
-/// A partition whose journals may have more to say, once transactions have ended that were open when its offset was read.
+/// A partition whose journals may still get entries, from transactions that were open when its offset was read.
 pub(super) struct Waiting {
     /// The group's committed offsets: of ticks, and of risk requests.
     group: [Option<i64>; 2],
-    /// Where the journals ended.
+    /// Ends of the journals when the offset was read.
     written: Vec<i64>,
     next_news: Instant,
 }
 
-/// Where a partition goes on.
+/// Decision on a partition.
 pub(super) enum Held {
-    /// There.
+    /// The partition continues at these offsets.
     At(Assigned),
-    /// Its journals may have more to say.
+    /// Its journals may still get entries.
     Later,
-    /// Nobody can say.
+    /// Its offsets contradict each other.
     AtOdds(Odds),
 }
 
-/// An assigned partition, as the log has it.
+/// An assigned partition, according to the log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) partition: i32,
@@ -64,14 +67,14 @@ pub(super) struct Found {
 }
 
 impl Holder {
-    /// Reads what the journals say by now. To be called before [`Holder::hold`], and after the offsets were read.
+    /// Reads the journals' entries so far. Must be called before [`Holder::hold`], and after the offsets were read.
     pub(super) fn look(&mut self) -> Result<(), EngineError> {
         self.written = self.journals.written()?;
         self.journals.look()?;
         self.journals.check_group(&self.group)
     }
 
-    /// Where a partition goes on, if that can be said by now.
+    /// Decides where a partition continues, if that is certain by now.
     pub(super) fn hold(&mut self, found: Found) -> Result<Held, EngineError> {
         let Found { partition, committed, committed_request, ticks } = found;
         let claims = Claims::on_ticks(self.journals.positions(), partition, committed);
@@ -113,7 +116,7 @@ impl Holder {
         Ok(Held::At(settled))
     }
 
-    /// The error that ends a process where partitions are at odds.
+    /// Returns the error that ends a process with contradictions in partitions.
     pub(super) fn at_odds(&self, odds: Vec<(i32, Odds)>) -> EngineError {
         EngineError::Odds { topic: self.topics.ticks.clone(), group: self.group.clone(), odds }
     }
@@ -123,7 +126,7 @@ impl Holder {
         self.waiting.remove(&partition);
     }
 
-    /// True while some journal is not read to the end that it had when the offsets were read.
+    /// True while some journal is not read up to its end at the time when the offsets were read.
     fn must_wait(&mut self, found: Found) -> bool {
         let Found { partition, committed, committed_request, .. } = found;
         let group = [committed, committed_request];
@@ -150,8 +153,8 @@ impl Holder {
         true
     }
 
-    /// The offset before which all records of a partition were processed, as the newest outputs and the newest snapshot have it; 0 where there
-    /// is none. `None` while a transaction of them has not ended.
+    /// Returns the offset before which all records of a partition were processed, according to the newest outputs and
+    /// the newest snapshot. It is 0 without any, and `None` while one of their transactions is open.
     fn outputs(&self, partition: i32) -> Result<Option<i64>, LogError> {
         let readers: [(&str, ProcessedBefore); 4] = [
             (&self.topics.signals, |value| Some(decode_signal(value).ok()?.source_offset + 1)),
@@ -174,7 +177,7 @@ impl Holder {
         Ok(Some(processed))
     }
 
-    /// Says so where a partition goes on elsewhere than the group has committed.
+    /// Reports a partition that continues elsewhere than the group has committed.
     fn tell(&self, found: &Found, settled: &Assigned) {
         let (ticks, requests) = (&self.topics.ticks, &self.topics.risk_requests);
         if settled.is_uncommitted {
@@ -196,7 +199,7 @@ impl Holder {
     }
 }
 
-/// Next command of an operator to read: behind the newest that has an answer.
+/// Returns the offset of an operator's next command to read: behind the newest answered one.
 pub(super) fn next_control(
     log: &dyn EventLog,
     topics: &Topics,
@@ -208,7 +211,7 @@ pub(super) fn next_control(
     let answered = newest.and_then(|record| decode_control_result(&record.value).ok());
     Ok(match answered {
         Some(answered) => answered.offset + 1,
-        // Answers are kept for a time only.
+        // Answers are kept for a limited time.
         None if log.offsets(&results)?.next > 0 => committed.unwrap_or(0),
         None => 0,
     })

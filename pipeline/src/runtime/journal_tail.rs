@@ -1,4 +1,4 @@
-//! The last entry of a journal, where the chain goes on.
+//! The last entry of a journal, where the chain continues.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use warptape_schemas::journal::JournalEntry;
 
 use super::EngineError;
 
-/// Bytes of one read: far above any entry.
+/// Bytes of one read, far above any entry.
 const ENTRY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Records of one read.
 const RECORDS_MAX: usize = 256;
-/// Offsets before the end at which the last entry is looked for first: the last ones may be transaction markers.
+/// Number of last offsets that are read first; the very last ones may be transaction markers.
 const LOOK_BACK: i64 = 16;
-/// Wait between two looks whether the end is reached.
+/// Wait between two checks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// Reads the last entry of a process's journal; `None` for an empty one.
@@ -33,7 +33,8 @@ pub(super) fn last_entry(
     Ok(Some(entry))
 }
 
-/// Says so where a journal ends before the entries do that the group has committed: it goes on without them, and then nothing shows it.
+/// Warns if a journal ends before entries that the group has committed. The process goes on without them, and nothing
+/// shows it later.
 pub(super) fn warn_of_missing(
     log: &dyn EventLog,
     group: &str,
@@ -57,7 +58,7 @@ pub(super) fn warn_of_missing(
     Ok(())
 }
 
-/// Reads the first entry with a sequence or a greater one; `None` where there is none, or where it cannot be read.
+/// Reads the first entry with this sequence or a greater one; `None` if there is none, or if it is unreadable.
 pub(super) fn entry_at(
     log: &dyn EventLog,
     journal: &str,
@@ -82,7 +83,7 @@ pub(super) fn entry_at(
     Ok(found)
 }
 
-/// The first record with an offset in `from..end`.
+/// Returns the first record with an offset in `from..end`.
 fn first_in(
     reader: &mut dyn Consumer,
     partition: &TopicPartition,
@@ -98,7 +99,7 @@ fn first_in(
     Ok(None)
 }
 
-/// Reads the last record of a partition; `None` where there is none.
+/// Reads the last record of a partition; `None` if there is none.
 pub(super) fn last_record(
     log: &dyn EventLog,
     topic: &str,
@@ -118,7 +119,7 @@ pub(super) fn last_record(
     }
 }
 
-/// The last record with an offset in `from..end`.
+/// Returns the last record with an offset in `from..end`.
 fn last_in(
     reader: &mut dyn Consumer,
     partition: &TopicPartition,

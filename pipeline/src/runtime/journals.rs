@@ -1,4 +1,4 @@
-//! The ends of all journals of the group, read from behind: how far they have come, and whose they are.
+//! The ends of all journals of the group, read backwards: their positions, and their group.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,35 +10,35 @@ use warptape_schemas::journal::Input;
 
 use super::EngineError;
 
-/// Offsets at the end of a journal that are read first: what says how far it has come is among them.
+/// Number of last offsets of a journal that are read first; an entry with its positions is among them.
 const LOOK_BACK: i64 = 4_096;
-/// Records and bytes of one read.
+/// Greatest number of records and bytes of one read.
 const READ_RECORDS_MAX: usize = 1_024;
 const READ_BYTES_MAX: usize = 16 << 20;
-/// Wait between two looks whether the end is reached.
+/// Wait between two checks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
-/// The positions in the journals of a group, as far as they were read.
+/// Positions in the journals of a group, as far as they were read.
 pub(super) struct Journals {
     log: Arc<dyn EventLog>,
     sources: Vec<TopicPartition>,
     positions: Vec<JournalPositions>,
-    /// Entries before this offset are in the positions; `None` where none was read.
+    /// Offset of each journal before which entries are in the positions; `None` if none was read.
     next: Vec<Option<i64>>,
 }
 
-/// Entries of a journal that are to be read.
+/// Entries of a journal to read.
 struct Window {
     journal: usize,
-    /// The first offset that could be read, and what is known before it.
+    /// First readable offset, with the positions known before it.
     first: i64,
     before: JournalPositions,
     from: i64,
     end: i64,
     positions: JournalPositions,
-    /// True once an entry of positions was read: it stands for all before it.
+    /// True once an entry with positions was read: it replaces all entries before it.
     is_anchored: bool,
-    /// Whether the positions are those of all entries.
+    /// True if the positions are those of all entries.
     is_known: bool,
 }
 
@@ -52,7 +52,7 @@ impl Journals {
         Ok(Self { log, sources, positions, next })
     }
 
-    /// Reads what was committed since the last look.
+    /// Reads the entries committed since the last look.
     pub(super) fn look(&mut self) -> Result<&[JournalPositions], LogError> {
         if self.sources.is_empty() {
             return Ok(&self.positions);
@@ -80,7 +80,7 @@ impl Journals {
         Ok(&self.positions)
     }
 
-    /// Reads the last offsets of journals that are not known yet, all at once.
+    /// Reads the last offsets of journals with unknown positions, all at once.
     fn read(&self, reader: &mut dyn Consumer, windows: &mut [Window], back: i64) -> Result<(), LogError> {
         for window in &mut *windows {
             let source = &self.sources[window.journal];
@@ -104,7 +104,7 @@ impl Journals {
         Ok(())
     }
 
-    /// Whether the windows that are not known are read to their ends.
+    /// True if the unknown windows are read to their ends.
     fn are_read(&self, reader: &mut dyn Consumer, windows: &[Window]) -> Result<bool, LogError> {
         for window in windows.iter().filter(|window| !window.is_known) {
             if reader.position(&self.sources[window.journal])? < window.end {
@@ -114,22 +114,22 @@ impl Journals {
         Ok(true)
     }
 
-    /// Where each journal ends, behind what is written to it and not committed.
+    /// Returns the written end of each journal, behind uncommitted records.
     pub(super) fn written(&self) -> Result<Vec<i64>, LogError> {
         Ok(self.log.ends(&self.sources)?.into_iter().map(|end| end.written).collect())
     }
 
-    /// Whether the last look has come to these offsets.
+    /// True if the last look reached these offsets.
     pub(super) fn has_come_to(&self, ends: &[i64]) -> bool {
         self.next.iter().zip(ends).all(|(next, end)| *next >= Some(*end))
     }
 
-    /// The positions as of the last look.
+    /// Returns the positions as of the last look.
     pub(super) fn positions(&self) -> &[JournalPositions] {
         &self.positions
     }
 
-    /// Refuses a group whose journals these are not.
+    /// Refuses another group's journals.
     pub(super) fn check_group(&self, group: &str) -> Result<(), EngineError> {
         for (source, positions) in self.sources.iter().zip(&self.positions) {
             if let Some(other) = positions.group().filter(|other| *other != group) {
@@ -148,7 +148,7 @@ impl Window {
         Self { journal, first, before, from: end, end, positions, is_anchored: false, is_known }
     }
 
-    /// Begins so many offsets before the end; the offset.
+    /// Moves the beginning to this number of offsets before the end, and returns it.
     fn begin(&mut self, back: i64) -> i64 {
         self.from = self.end.saturating_sub(back).max(self.first);
         let is_first = self.from == self.first;
@@ -180,7 +180,7 @@ mod tests {
 
     const TOPIC: &str = "journal";
 
-    /// A log with journals, and what writes them.
+    /// A log with journals, and their writer.
     struct Written {
         log: Arc<dyn EventLog>,
         writers: [JournalWriter; 2],
@@ -235,12 +235,12 @@ mod tests {
         let begin = |written: &Written| Journals::new(written.log.clone(), TOPIC).expect("a log");
         let mut followed = begin(&written);
         written.check(&mut followed);
-        // Nothing but all entries tells it.
+        // Only the whole journal tells the positions here.
         written.write(0, [sealed(3, 0, 7), sealed(4, 0, 9)].into_iter().chain(woken(LOOK_BACK * 2)));
         written.write(1, [sealed(5, 0, 2)]);
         written.check(&mut followed);
         written.check(&mut begin(&written));
-        // One of them tells it.
+        // One of these entries tells the positions.
         let positions = Input::Positions(written.told[0].entry("g"));
         written.write(0, [positions, sealed(3, 7, 8)].into_iter().chain(woken(LOOK_BACK - 10)));
         written.write(1, [sealed(5, 2, 4)]);

@@ -10,10 +10,10 @@ use super::{Clock, EngineConfig, process_log};
 
 /// The threads of each lane that was not ended.
 pub(super) struct LaneThreads {
-    /// What lanes tell.
+    /// News of the lanes.
     pub(super) events: Receiver<LaneEvent>,
     sender: Sender<LaneEvent>,
-    /// Each with its life.
+    /// Each lane with its life; `None` for an ended one.
     lanes: Vec<Option<(u32, Lane)>>,
     /// The lanes on devices.
     on_devices: Vec<LaneId>,
@@ -24,7 +24,7 @@ pub(super) struct LaneThreads {
 impl LaneThreads {
     pub(super) fn new(config: &EngineConfig) -> Self {
         let batches_max = config.core.scheduler.lane_batches_max as usize;
-        // Lanes wait where there is no room, and the engine never waits for a lane.
+        // Lanes wait if the channel is full; the engine never waits for a lane.
         let (sender, events) = bounded(config.core.lanes.len() * (batches_max + 4));
         let lanes = config.core.lanes.iter().map(|_| None).collect();
         let on_devices =
@@ -44,21 +44,21 @@ impl LaneThreads {
         }
     }
 
-    /// Tells a lane. One that was ended does no more.
+    /// Sends a command to a lane. An ended lane ignores it.
     pub(super) fn command(&self, lane: LaneId, command: LaneCommand) {
         if let Some((_, lane)) = &self.lanes[lane as usize] {
             lane.command(command);
         }
     }
 
-    /// Has a slice done; likewise.
+    /// Sends a slice to a lane. An ended lane ignores it.
     pub(super) fn run_slice(&self, lane: LaneId, slice: Slice) {
         if let Some((_, lane)) = &self.lanes[lane as usize] {
             lane.run_slice(slice);
         }
     }
 
-    /// What a lane tells, unless it was ended since, or has begun another life.
+    /// Returns the event of a lane's news; `None` if the lane was ended since, or began another life.
     pub(super) fn heard(&self, LaneEvent { lane, life, news }: LaneEvent) -> Option<Event> {
         let current = self.lanes[lane as usize].as_ref().map(|(life, _)| *life);
         if current == Some(life) {
@@ -68,16 +68,16 @@ impl LaneThreads {
         None
     }
 
-    /// What the threads of lanes on devices are at.
+    /// Returns the present work of the threads of lanes on devices.
     pub(super) fn doing(&self) -> Vec<(LaneId, Doing)> {
         let lane = |&lane: &LaneId| Some((lane, &self.lanes[lane as usize].as_ref()?.1));
         let lanes = self.on_devices.iter().filter_map(lane);
         lanes.flat_map(|(number, lane)| lane.doing().map(move |doing| (number, doing))).collect()
     }
 
-    /// Ends all of them and waits for that.
+    /// Ends all threads and waits for that.
     pub(super) fn stop(self) {
-        // A lane that has something to say finds nobody, and ends.
+        // A lane with news finds no receiver, and ends.
         drop(self.events);
         let lanes = self.lanes.into_iter().flatten().map(|(_, lane)| lane.end());
         Worker::join_all(lanes.chain(self.leaving).collect());

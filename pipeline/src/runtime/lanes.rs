@@ -1,4 +1,4 @@
-//! Lane threads: each owns the stages of the groups placed on it, and runs batches in the order they come.
+//! Lane threads: each owns the stages of its groups, and runs batches in the order of their arrival.
 
 mod device_slices;
 mod slice_threads;
@@ -21,10 +21,10 @@ pub use stages::{LaneResult, LaneStages};
 use thread::LaneWorker;
 pub use work::{ConfiguredLanes, LaneWork, OpenLanes};
 
-/// What a lane tells the engine.
+/// News of a lane for the engine.
 pub(super) struct LaneEvent {
     pub(super) lane: LaneId,
-    /// How often the lane had been started again: what an earlier life says is of no use.
+    /// Number of the lane's restarts: news of an earlier life is ignored.
     pub(super) life: u32,
     pub(super) news: LaneNews,
 }
@@ -35,12 +35,12 @@ pub(super) struct Lane {
     slice_threads: SliceThreads,
     thread: Worker,
     work: Arc<Activity>,
-    /// What the thread is at that does slices on the lane's device.
+    /// Present work of the thread for slices on the lane's device.
     slice_work: Arc<Activity>,
 }
 
-/// Since when a thread of a lane has been at something: a batch, or, negated, anything else; 0 where it waits for a command.
-/// The thread says so itself: what the engine has not heard yet, because it was busy, is not held against the lane.
+/// Start time of the thread's present work: of a batch, or, negated, of anything else; 0 while it waits for a command.
+/// The thread sets it itself, so a delay of the engine in reading news does not count against the lane.
 #[derive(Default)]
 struct Activity(AtomicI64);
 
@@ -57,7 +57,7 @@ impl Activity {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// What it is at; nothing where it waits.
+    /// Returns the thread's present work; `None` while it waits.
     fn doing(&self) -> Option<Doing> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
@@ -76,7 +76,7 @@ impl Lane {
         clock: Clock,
         events: Sender<LaneEvent>,
     ) -> Self {
-        // What waits is bounded by the credit of the lane and the number of groups.
+        // Waiting commands are bounded by the lane's credit and its number of groups.
         let (commands, received) = unbounded();
         let [work, slice_work] = [Arc::new(Activity::default()), Arc::new(Activity::default())];
         let reporter = Reporter { lane, life, clock, events: events.clone() };
@@ -99,22 +99,22 @@ impl Lane {
         Self { commands, slice_threads, thread, work, slice_work }
     }
 
-    /// Has a slice done in the background; the engine is told what comes of it.
+    /// Runs a slice in the background; the engine gets its result.
     pub(super) fn run_slice(&self, slice: Slice) {
         self.slice_threads.run(slice);
     }
 
-    /// Tells the lane. One that just failed takes nothing any more; its loss is on its way to the engine.
+    /// Sends a command to the lane. A lane that just failed ignores it; its loss is on its way to the engine.
     pub(super) fn command(&self, command: LaneCommand) {
         drop(self.commands.send(command));
     }
 
-    /// What its threads are at.
+    /// Returns the present work of the lane's threads.
     pub(super) fn doing(&self) -> impl Iterator<Item = Doing> {
         [&self.work, &self.slice_work].into_iter().filter_map(|work| work.doing())
     }
 
-    /// Tells the threads to end, and gives the lane's own, to be waited for.
+    /// Tells the threads to end, and returns the lane's own, for the caller to wait for.
     pub(super) fn end(self) -> Worker {
         self.thread
     }

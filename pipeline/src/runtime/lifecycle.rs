@@ -1,6 +1,6 @@
-//! The lifecycle topic: what happened to the process, outside the transactions that a failure would take along.
+//! The lifecycle topic: events of the process, written outside the transactions that a failure would undo.
 //!
-//! A thread of its own writes it: what is worth telling happens when the log does not answer.
+//! A thread of its own writes them, because such events happen while the log does not answer.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use super::worker::Worker;
 use super::{EngineConfig, EngineError};
 use crate::transaction::{RENEW_PAUSE, is_outage};
 
-/// Records that may wait.
+/// Greatest number of waiting records.
 const WAITING_MAX: usize = 256;
 
-/// Takes lifecycle records, which are written soon.
+/// Accepts lifecycle records, which are written soon.
 pub(super) struct LifecycleLog {
     node: String,
     records: Sender<Lifecycle>,
-    /// Set when nothing is to be tried again any more.
+    /// Set when failed writes are no longer retried.
     ending: Arc<AtomicBool>,
     worker: Worker,
 }
@@ -49,7 +49,7 @@ impl LifecycleLog {
         Ok(Self { node: config.core.node.clone(), records, ending, worker })
     }
 
-    /// Hands a record over. One that is not taken is a line among the diagnostics, not the end of the process.
+    /// Hands a record over. If it is not accepted, it is only logged, and the process goes on.
     pub(super) fn write(&self, at_ns: i64, event: LifecycleEvent, detail: &str) {
         let detail = cut(detail.to_owned(), DETAIL_BYTES_MAX);
         let record = Lifecycle { at_ns, node: self.node.clone(), event, detail };
@@ -58,7 +58,7 @@ impl LifecycleLog {
         }
     }
 
-    /// Hands over how the engine ends.
+    /// Hands over a record of the engine's end.
     pub(super) fn write_end(&self, at_ns: i64, error: Option<&EngineError>) {
         match error {
             None => self.write(at_ns, LifecycleEvent::Stopped, "drained"),
@@ -66,7 +66,7 @@ impl LifecycleLog {
         }
     }
 
-    /// Waits until all is written, if the log takes it in time.
+    /// Waits until all records are written, if the log takes them in time.
     pub(super) fn stop(self) {
         self.ending.store(true, Ordering::Relaxed);
         drop(self.records);
@@ -74,21 +74,22 @@ impl LifecycleLog {
     }
 }
 
-/// What the thread owns.
+/// State of the thread.
 struct Writer {
     log: Arc<dyn EventLog>,
     transactional_id: String,
-    /// `None` where the last write failed: the next one starts another.
+    /// Producer; `None` after a failed write, and the next write starts another.
     producer: Option<Box<dyn Producer>>,
     topic: String,
     ordinal: i32,
-    /// Counts what the life has told, where the journal is anchored; `None` once a record may be there or not.
+    /// Counts the life's records if the journal is anchored; `None` if it is not, or once the fate of a record is
+    /// unknown.
     told: Option<SharedTold>,
     ending: Arc<AtomicBool>,
 }
 
 impl Writer {
-    /// Writes a record, again while the log may come back.
+    /// Writes a record, and retries while the log may come back.
     fn write(&mut self, record: &Lifecycle) {
         while let Err(error) = self.try_write(record) {
             self.producer = None;

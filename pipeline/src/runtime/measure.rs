@@ -1,4 +1,4 @@
-//! What a lane takes for batches of several sizes, measured when it begins: what routing goes by at first.
+//! Measures a lane's time for batches of several sizes when it begins. Routing starts from these times.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,19 @@ use warptape_stages::{GroupInput, GroupQueue, GroupStage, PartitionIntake, Stage
 use super::lanes::LaneWork;
 use super::{Clock, EngineConfig};
 
-/// Numbers of rows of the batches that are measured.
+/// Rows of the measured batches.
 const SIZES: [i64; 8] = [2, 8, 32, 128, 512, 2_048, 8_192, 32_768];
-/// How many batches of a size are run, of which the fastest counts, because the others were disturbed.
+/// Runs of each size; the fastest counts, because the others were disturbed.
 const REPETITIONS: usize = 3;
-/// Number of symbols among the rows, which take turns.
+/// Number of symbols among the rows, in turns.
 const SYMBOLS: i64 = 64;
-/// Time between two rows: a second has a bar of each symbol.
+/// Time between two rows: each second has a bar of each symbol.
 const ROW_INTERVAL_NS: i64 = 1_000_000;
-/// The group that is measured, whose partition has a number that no other has.
+/// The measured group, in a partition whose number no real one has.
 const GROUP: GroupId = GroupId { partition: -1, group: 0 };
 
-/// Runs batches of made-up trades on a lane that has no groups yet, none larger than a batch may be. They have the number -1.
+/// Runs batches of made-up trades, up to the largest batch, on a lane that has no groups yet. The batches have the
+/// number -1.
 pub(super) fn measure(
     stages: &mut dyn LaneWork,
     config: &EngineConfig,
@@ -48,7 +49,7 @@ pub(super) fn measure(
     Ok(points)
 }
 
-/// Trades without an end, as they would come from a partition with one group.
+/// An endless series of trades, as from a partition with one group.
 struct Trades {
     intake: PartitionIntake,
     rows: i64,
@@ -61,7 +62,7 @@ impl Trades {
         Self { intake: PartitionIntake::new(&config), rows: 0 }
     }
 
-    /// The next `count` trades; the first ones name the symbols.
+    /// Returns the next `count` trades; the first ones name the symbols.
     fn next(&mut self, count: i64) -> GroupInput {
         let mut columns = TickColumns::default();
         for row in self.rows..self.rows + count {

@@ -1,8 +1,8 @@
-//! Finds out which risk requests of a partition that was just assigned are answered. It reads the results, up to the end that they had
-//! when the partition came.
+//! Finds the answered risk requests of a partition that was just assigned. It reads the results, up to their end when
+//! the partition came.
 //!
-//! A transaction that is open in the results holds that up until it has ended, which may take as long as the log leaves one open that
-//! nobody ends. So nothing here waits for that: it is read a turn at a time.
+//! An open transaction in the results delays this until it has ended, which may take as long as the log keeps an
+//! abandoned one open. So reading goes on in turns, and nothing here waits for that end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use super::requests::RequestNames;
 const RECORDS_MAX: usize = 1_024;
 const BYTES_MAX: usize = 16 << 20;
 
-/// The partitions for which this is being found out.
+/// The partitions being opened.
 pub(super) struct Opening {
     log: Arc<dyn EventLog>,
     names: RequestNames,
-    /// When they were assigned, and how far their requests are answered.
+    /// Assignment of each partition, with its requests' committed offset.
     assignments: BTreeMap<i32, (u64, Committed)>,
-    /// How far the results of all partitions are read; begun again when a partition is added.
+    /// Progress in the results of all partitions; it begins again when a partition is added.
     reading: Option<ResultsRead>,
 }
 
-/// How far the results are read.
+/// Progress in the results.
 struct ResultsRead {
     consumer: Box<dyn Consumer>,
     partitions: BTreeMap<i32, Results>,
@@ -64,12 +64,12 @@ impl Opening {
         }
     }
 
-    /// Drops what was read so far.
+    /// Drops the progress so far.
     pub(super) fn begin_again(&mut self) {
         self.reading = None;
     }
 
-    /// Reads for up to `wait`, or gives a partition that is read and opened by that.
+    /// Reads for up to `wait`. Returns the event of a partition that this opened; `None` otherwise.
     pub(super) fn turn(&mut self, wait: Duration) -> Result<Option<Event>, LogError> {
         if self.is_empty() {
             self.begin_again();
@@ -105,7 +105,8 @@ impl ResultsRead {
             let requests = at(&names.requests, partition);
             let (_, committed) = assignments[&partition];
             let found_before = log.written_end(&requests)?;
-            // The committed offset is known, so the transaction that moved it has ended; this partition may hear of that later.
+            // The committed offset is known, so the transaction that moved it has ended; this partition may learn of
+            // that later.
             let end = log.written_end(&results)?;
             partitions
                 .insert(partition, Results { committed, found_before, end, answered: Answered::default() });
@@ -113,7 +114,7 @@ impl ResultsRead {
         Ok(Self { consumer, partitions })
     }
 
-    /// Takes a partition that is read to its end, if there is one, which is read no further.
+    /// Takes a partition that is read to its end, and stops reading it; `None` if there is none.
     fn take_read(&mut self, names: &RequestNames) -> Result<Option<(i32, Results)>, LogError> {
         for (&partition, results) in &self.partitions {
             let name = at(&names.results, partition);

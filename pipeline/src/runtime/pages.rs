@@ -8,22 +8,22 @@ use warptape_engine::{PageId, ReadPage};
 use warptape_eventlog::{EventLog, Fetched, LogError, OffsetRange, Record, TopicPartition};
 use warptape_schemas::{Snapshot, decode_snapshot};
 
-/// Records and bytes of one read.
+/// Greatest number of records and bytes of one read.
 const READ_RECORDS_MAX: usize = 64;
 const READ_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Wait between two looks whether the end is reached.
+/// Wait between two checks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
-/// Offsets before the end of the topic that are searched first; each next search goes so many times farther back.
+/// Number of last offsets of the topic that are searched first; each further search goes back this many times farther.
 const FIRST_SEARCH: i64 = 64;
 const FARTHER: i64 = 32;
-/// Offsets before the end among which a page is that was committed a moment ago.
+/// Number of last offsets that hold a page committed a moment ago.
 const NEWEST: i64 = 65_536;
 
-/// Reads pages, and remembers where they are.
+/// Reads pages, and remembers their places.
 pub(super) struct PageReader {
     log: Arc<dyn EventLog>,
     topic: String,
-    /// Offsets of the records of each page that was found.
+    /// Offsets of the records of each page found.
     places: BTreeMap<(i32, PageId), Vec<i64>>,
 }
 
@@ -32,7 +32,7 @@ impl PageReader {
         Self { log, topic, places: BTreeMap::new() }
     }
 
-    /// The pages of a partition that are in the log, whole, among the newest records: they were committed a moment ago.
+    /// Returns the complete pages of a partition among the newest records, where recently committed ones are.
     pub(super) fn find(&mut self, partition: i32, pages: &[PageId]) -> Result<Vec<PageId>, LogError> {
         pages.iter().for_each(|page| _ = self.places.remove(&(partition, *page)));
         self.search(partition, pages, NEWEST)?;
@@ -40,13 +40,13 @@ impl PageReader {
         Ok(pages.iter().filter(is_found).copied().collect())
     }
 
-    /// The bytes of pages, of those that are in the log.
+    /// Returns the bytes of those pages that are in the log.
     pub(super) fn read(&mut self, partition: i32, pages: &[PageId]) -> Result<Vec<ReadPage>, LogError> {
         self.search(partition, pages, i64::MAX)?;
         let mut read = Vec::new();
         for &page in pages {
             let mut bytes = self.read_one(partition, page)?;
-            // It may have been written again, and the place that is known been compacted away.
+            // The page may have been written again, and its known place compacted away.
             if bytes.is_none() && self.places.remove(&(partition, page)).is_some() {
                 self.search(partition, &[page], i64::MAX)?;
                 bytes = self.read_one(partition, page)?;
@@ -56,20 +56,21 @@ impl PageReader {
         Ok(read)
     }
 
-    /// Looks for pages whose place is not known: backwards from the end, where those are that were committed last, so many offsets far.
+    /// Searches pages with unknown places backwards from the end, over at most this many offsets. The newest commits
+    /// come first.
     fn search(&mut self, partition: i32, pages: &[PageId], distance_max: i64) -> Result<(), LogError> {
         let source = TopicPartition { topic: self.topic.clone(), partition };
         let OffsetRange { first, next } = self.log.offsets(&source)?;
         let first = first.max(next.saturating_sub(distance_max));
         let (mut distance, mut end) = (FIRST_SEARCH, next);
         while end > first && !pages.iter().all(|page| self.places.contains_key(&(partition, *page))) {
-            // Parts of a page may lie on both sides of where a search began.
+            // Parts of a page may lie on both sides of the beginning of a search.
             let begin = next.saturating_sub(distance).max(first);
             let mut parts: BTreeMap<PageId, BTreeMap<i32, (i32, i64)>> = BTreeMap::new();
             self.records(&source, OffsetRange { first: begin, next }, |record| {
                 if let Some((id, part)) = page_of(record) {
                     let known = parts.entry(id).or_default();
-                    // Parts of an older attempt give way.
+                    // Newer parts replace those of an older attempt.
                     known.retain(|_, (count, _)| *count == part.parts);
                     known.insert(part.part, (part.parts, record.offset));
                 }
@@ -99,7 +100,7 @@ impl PageReader {
         Ok(is_whole.then(|| parts.into_values().flat_map(|part| part.state).collect()))
     }
 
-    /// Shows records of a partition to somebody.
+    /// Passes on records of a partition.
     fn records(
         &self,
         source: &TopicPartition,
@@ -120,7 +121,7 @@ impl PageReader {
     }
 }
 
-/// The page that a record is a part of.
+/// Returns the page of a record's part; `None` for other records.
 fn page_of(record: &Record) -> Option<(PageId, Snapshot)> {
     let part = decode_snapshot(&record.value).ok()?;
     let page = part.group.checked_sub(Snapshot::PAGES).filter(|page| *page >= 0)?;

@@ -1,5 +1,4 @@
-//! Requests that are made tasks, prices that are found and rounds that are concluded, in the background: they take so long that no tick
-//! should wait.
+//! Background work that would make ticks wait: preparing requests as tasks, computing prices, and concluding rounds.
 
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
@@ -13,11 +12,12 @@ use warptape_schemas::journal::{AskPrices, Priced};
 use super::background::BackgroundJobs;
 use super::{Clock, EngineError};
 
-/// Makes tasks of requests, except of those for which nobody waits any more when their turn comes. One that yields may be passed by others
-/// with newer markets.
+/// Prepares requests as tasks, unless they are abandoned before their turn. Others with newer markets may pass a
+/// preparation that yields.
 pub(super) struct Preparing {
     thread: BackgroundJobs<(Preparation, Arc<AtomicBool>), Prepared>,
-    /// Preparations under way, by number: whether somebody still waits for it. Its thread has the other end, and drops it when it is done.
+    /// Preparations in progress by number; true while the request still waits. The thread holds the other end, and
+    /// drops it when done.
     wanted: BTreeMap<u64, Arc<AtomicBool>>,
 }
 
@@ -44,7 +44,7 @@ impl Preparing {
         self.thread.run((preparation, is_wanted), haste)
     }
 
-    /// Notes that nobody waits for a preparation any more.
+    /// Marks a preparation as abandoned.
     pub(super) fn abandon(&self, number: u64) {
         if let Some(is_wanted) = self.wanted.get(&number) {
             is_wanted.store(false, Ordering::Relaxed);
@@ -64,13 +64,13 @@ impl Preparing {
     }
 }
 
-/// Finds prices of kinds of tasks.
+/// Computes prices of kinds of tasks.
 pub(super) struct Pricing(BackgroundJobs<AskPrices, Priced>);
 
 impl Pricing {
     pub(super) fn start() -> Self {
         Self(BackgroundJobs::start("prices", |asked: AskPrices| {
-            // Without prices, the scheduler goes by those that it has.
+            // Without new prices the scheduler keeps its present ones.
             let prices = catch_unwind(|| warptape_prices::solve(&asked)).unwrap_or_else(|_| {
                 tracing::warn!(question = asked.question, "prices of kinds of tasks could not be found");
                 Vec::new()
@@ -107,7 +107,7 @@ impl Concluding {
     }
 
     pub(super) fn run(&self, conclusion: Conclusion) -> Result<(), EngineError> {
-        // What is done for a critical task does not yield.
+        // Work for a critical task does not yield.
         let haste = if conclusion.is_critical() { Haste::AtOnce } else { Haste::Yields };
         self.0.run(conclusion, haste)
     }

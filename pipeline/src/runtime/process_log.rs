@@ -1,6 +1,7 @@
-//! What a process logs of itself: at `-v` what happens to it, at `-vv` what it does, at `-vvv` each batch and fetch.
+//! Log of a process: at `-v` its events, at `-vv` its actions, at `-vvv` each batch and fetch.
 //!
-//! It is told what the shell is told, and decides nothing. Nothing here is said once per record or transaction at `-v`.
+//! It sees the shell's events and commands, and decides nothing. At `-v` nothing is logged once per record or
+//! transaction.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use warptape_schemas::journal::LaneId;
 
 use super::{EngineConfig, EngineError, Summary};
 
-/// The configuration that a process starts with.
+/// Logs the configuration of a starting process.
 pub(super) fn starting(config: &EngineConfig, log_url: &str) {
     let core = &config.core;
     let lanes: Vec<&str> = core.lanes.iter().map(|lane| lane.device.as_str()).collect();
@@ -34,7 +35,7 @@ pub(super) fn starting(config: &EngineConfig, log_url: &str) {
     );
 }
 
-/// Logs what the core hears and commands.
+/// Logs the core's events and commands.
 pub(super) struct ProcessLog<'a>(pub(super) &'a Config);
 
 impl Observer for ProcessLog<'_> {
@@ -112,11 +113,11 @@ fn log_command(command: &Command, config: &Config) {
                 missing, "pages of a committed snapshot are not in the log yet: they stay in memory"
             );
         }
-        // It is how the process ends.
+        // It shows as the end of the process.
         Command::GiveUp => {}
         Command::Accepted { .. } => {}
         Command::Hurry => debug!("what is under way is waited for with less patience"),
-        // People are told of these at any level.
+        // These are reported at any level.
         Command::NewSegment { .. } | Command::TicksRemoved { .. } | Command::Breaker(_) => {}
         Command::Lifecycle(event, detail) => debug!(?event, detail, "a record of lifecycle"),
     }
@@ -144,7 +145,7 @@ fn lane_command(lane: LaneId, command: &LaneCommand) {
     }
 }
 
-/// A transaction is handed to the log, for the first time or again.
+/// Logs a transaction that is handed to the log, for the first time or again.
 fn sealed(request: &CommitRequest) {
     debug!(
         offsets = %Offsets(&request.offsets),
@@ -167,7 +168,7 @@ fn sealed(request: &CommitRequest) {
     }
 }
 
-/// A transaction is durable and visible.
+/// Logs a durable and visible transaction.
 pub(super) fn committed(receipt: &Receipt, attempt: CommitAttempt) {
     debug!(
         signals = receipt.signals(),
@@ -178,12 +179,12 @@ pub(super) fn committed(receipt: &Receipt, attempt: CommitAttempt) {
     );
 }
 
-/// Nothing of a transaction was written.
+/// Logs a transaction of which nothing was written.
 fn aborted(request: &CommitRequest) {
     info!(offsets = %Offsets(&request.offsets), "a transaction was aborted, and is sent again");
 }
 
-/// A lane told something.
+/// Logs a lane's news.
 pub(super) fn lane_news(lane: LaneId, life: u32, news: &LaneNews) {
     match news {
         LaneNews::Completed { batch, service_ns, .. } => {
@@ -234,7 +235,7 @@ fn log_event(event: &Event) {
     }
 }
 
-/// The state of a partition was restored.
+/// Logs a partition's restored state.
 pub(super) fn restored(partition: i32, sealed_offset: i64, restored: &Restored, took: Duration) {
     info!(
         partition,
@@ -245,7 +246,7 @@ pub(super) fn restored(partition: i32, sealed_offset: i64, restored: &Restored, 
     );
 }
 
-/// A stop was asked for.
+/// Logs a request to stop.
 fn stopping(stop: &Stop) {
     match stop {
         Stop::Now => {
@@ -257,7 +258,7 @@ fn stopping(stop: &Stop) {
     }
 }
 
-/// The engine has ended, and how.
+/// Logs the result of an ended engine.
 pub(super) fn ended(result: &Result<Summary, EngineError>) {
     match result {
         Ok(summary) => info!(

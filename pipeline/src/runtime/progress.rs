@@ -1,4 +1,4 @@
-//! What the engine shows of itself while it runs: counters and states that any thread may read.
+//! State of a running engine: counters and states that any thread may read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -9,18 +9,19 @@ use prometheus_client::metrics::histogram::{Histogram, NativeHistogramConfig, ex
 use warptape_engine::Status;
 use warptape_kernels::device::Sample;
 
-/// Signals kept for display.
+/// Greatest number of signals kept for display.
 const LATEST_MAX: usize = 8;
-/// Native histograms: each bucket is at most so much wider than the one before, and so many are kept.
+/// Greatest factor between the widths of neighbouring buckets of native histograms, and their greatest number of
+/// buckets.
 const BUCKET_FACTOR: f64 = 1.1;
 const BUCKETS_MAX: usize = 160;
 
 /// Figures of a running engine. The engine writes them; displays and the HTTP endpoint read them.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Records of ticks read, whether or not they were read before.
+    /// Records of ticks read, including repeated reads.
     pub records_read: AtomicU64,
-    /// Their bytes.
+    /// Bytes of these records.
     pub bytes_read: AtomicU64,
     /// Ticks accepted from the source, late ones included.
     pub ticks: AtomicU64,
@@ -28,9 +29,9 @@ pub struct Progress {
     pub late: AtomicU64,
     /// Dead letters.
     pub dead_letters: AtomicU64,
-    /// Ticks that they are of; a record that was rejected as a whole counts as one.
+    /// Ticks of the dead letters; a record rejected as a whole counts as one.
     pub dead_ticks: AtomicU64,
-    /// Trades whose id their symbol had before.
+    /// Trades that repeat an earlier trade id of their symbol.
     pub repeated_trades: AtomicU64,
     /// Risk requests read.
     pub risk_requests: AtomicU64,
@@ -40,11 +41,11 @@ pub struct Progress {
     pub decisions: AtomicU64,
     /// Transactions committed.
     pub commits: AtomicU64,
-    /// Rows that wait on the host.
+    /// Rows waiting on the host.
     pub waiting_rows: AtomicI64,
     /// Figures of each lane.
     pub lanes: Vec<LaneProgress>,
-    /// How long signals and commits take.
+    /// Latencies of signals and commits.
     pub latencies: Latencies,
     latest: Mutex<VecDeque<Vec<u8>>>,
     engine: Mutex<EngineView>,
@@ -61,70 +62,72 @@ pub struct LaneProgress {
     pub busy_ns: AtomicU64,
 }
 
-/// How long signals and commits take, in seconds.
+/// Latencies of signals and commits, in seconds.
 #[derive(Debug)]
 pub struct Latencies {
-    /// From the read of the record that causes a signal to the commit of the signal; one observation for each signal.
+    /// From the read of a signal's record to the commit of the signal; one observation for each signal.
     pub tick_to_signal: Histogram,
-    /// The part of it until the signal is sealed: queues, lanes, and the wait for the next commit.
+    /// From that read until the signal is sealed: queues, lanes, and the wait for the next commit.
     pub read_to_seal: Histogram,
     /// From sealing a transaction to its commit; one observation for each transaction.
     pub commit: Histogram,
-    /// From the time at which the scheduler is given a round of a risk task to that at which the round's first slice is in the queue of its lane; one
-    /// observation for each round whose first slice begins in the same step.
+    /// From the submission of a risk task's round to the scheduler until the round's first slice is in its lane's
+    /// queue. One observation for each round whose first slice begins in the same step.
     pub risk_enqueue: Histogram,
 }
 
 impl Default for Latencies {
     fn default() -> Self {
-        // With classic buckets as well, for those who do not read native ones: the first one up to `first_s`, each twice as wide as the one before.
+        // Classic buckets are for scrapers without native ones. The first reaches to `first_s`, and each further one is
+        // twice as wide.
         let histogram = |first_s: f64, count: u16| {
             let native = NativeHistogramConfig::new(BUCKET_FACTOR).max_buckets(BUCKETS_MAX);
             Histogram::new_classic_and_native(exponential_buckets(first_s, 2.0, count), native)
         };
-        // 100 µs to 3.3 min.
+        // From 100 µs to 3.3 min.
         let long = || histogram(1e-4, 22);
         Self {
             tick_to_signal: long(),
             read_to_seal: long(),
             commit: long(),
-            // 3 µs to 0.1 s.
+            // From 3 µs to 0.1 s.
             risk_enqueue: histogram(3.125e-6, 16),
         }
     }
 }
 
-/// What the engine's thread last said of itself.
+/// Last report of the engine's thread.
 #[derive(Clone, Debug, Default)]
 pub struct EngineView {
-    /// When it said so, in nanoseconds of the engine's clock since the epoch; 0 before the first time.
+    /// Time of the report, in nanoseconds of the engine's clock since the epoch; 0 before the first one.
     pub at_ns: i64,
-    /// What the engine is at.
+    /// Present state of the core.
     pub status: Status,
-    /// What was committed.
+    /// Results of transactions.
     pub committed: Committed,
-    /// Half, 99 % and 99.9 % of all signals were committed within so many milliseconds after the read of their tick; `None` before the first.
+    /// Times in milliseconds within which 50 %, 99 % and 99.9 % of all signals were committed after their tick's read;
+    /// `None` before the first signal.
     pub latency_ms: Option<[f64; 3]>,
-    /// Whether it has ended.
+    /// True if the engine has ended.
     pub has_ended: bool,
     /// The last sample of each device.
     pub samples: BTreeMap<String, Sample>,
-    /// When it was taken.
+    /// Time of the last sample of each device.
     pub sampled_at: BTreeMap<String, Instant>,
     /// Xid errors of each device.
     pub xids: BTreeMap<String, u64>,
 }
 
-/// What transactions have written, and how they went.
+/// Contents and outcomes of transactions.
 #[derive(Clone, Debug, Default)]
 pub struct Committed {
-    /// Transactions aborted, each of which is sent again or given up.
+    /// Aborted attempts, each sent again or given up.
     pub aborts: u64,
     /// Transactions whose outcome the log did not tell, so that it was looked up.
     pub looked_up: u64,
-    /// Why the last transaction was aborted; `None` once one is committed.
+    /// Reason of the last aborted attempt; `None` once one is committed.
     pub failing: Option<String>,
-    /// When a transaction was committed last, ns since the epoch.
+    /// Time of the last commit, ns since the epoch; `None` before the first.
     pub last_ns: Option<i64>,
     /// Late ticks written.
     pub late: u64,
@@ -136,22 +139,22 @@ pub struct Committed {
     pub journal_entries: u64,
     /// Risk results written, by class and outcome.
     pub risk_results: BTreeMap<(&'static str, &'static str), u64>,
-    /// By partition, the next tick record to read.
+    /// Offset of the next tick record to read, by partition.
     pub offsets: BTreeMap<i32, i64>,
 }
 
 impl Progress {
-    /// All zero.
+    /// Creates figures that are all zero.
     pub fn new(lanes: usize) -> Self {
         Self { lanes: (0..lanes).map(|_| LaneProgress::default()).collect(), ..Self::default() }
     }
 
-    /// The latest signals handed to a commit, encoded, newest last.
+    /// Returns the latest signals handed to a commit, encoded, newest last.
     pub fn latest_signals(&self) -> Vec<Vec<u8>> {
         lock(&self.latest).iter().cloned().collect()
     }
 
-    /// What the engine's thread last said of itself.
+    /// Returns the last report of the engine's thread.
     pub fn engine(&self) -> EngineView {
         lock(&self.engine).clone()
     }
@@ -175,6 +178,6 @@ impl Progress {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each holder leaves whole values behind, also when it panics.
+    // A holder leaves whole values behind, even if it panics.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! How large records may be: the one rule for all that the engine writes, so that no record, however it came about, is one that the log
-//! refuses, which would be refused again in every life.
+//! Size limits of records: one rule for all that the engine writes, so that the log never refuses a record. A refused
+//! record would be refused again in every life.
 //!
 //! ```text
 //!   signals, late ticks    short: names, numbers, a symbol
@@ -10,8 +10,8 @@
 //!   risk results           one that is larger than its topic takes becomes an error that says so (`refusals::encode_bounded`)
 //! ```
 //!
-//! Results alone depend on the topic's limit, which such an error tells its replay. The others have bounds of their own, and every topic
-//! has to take these.
+//! Only results depend on the topic's limit; such an error tells its replay the limit. The other records have bounds of
+//! their own, which every topic must accept.
 
 use warptape_engine::PART_BYTES_MAX;
 use warptape_eventlog::EventLog;
@@ -20,16 +20,16 @@ use warptape_stages::risk::refusals::RESULT_BYTES_MIN;
 
 use super::{EngineError, Topics};
 
-/// Longest detail of a lifecycle record.
+/// Greatest length of a lifecycle record's detail, in bytes.
 pub(super) const DETAIL_BYTES_MAX: usize = 16 << 10;
-/// Bytes of an entry of the journal.
+/// Greatest length of a journal entry, in bytes.
 const ENTRY_BYTES_MAX: usize = 512 << 10;
-/// What a record has beside its largest field: key, names, numbers, words, headers.
+/// Bytes of a record beside its largest field: key, names, numbers, words, headers.
 const OTHER_BYTES_MAX: usize = 16 << 10;
 /// Bytes of records without a large field.
 const SMALL_BYTES_MAX: usize = 4 << 10;
 
-/// Topics, and the largest record that each has to take: key, value and headers.
+/// Returns each topic with the largest record that it must accept: key, value and headers.
 pub(super) fn needed(topics: &Topics) -> [(&str, usize); 7] {
     [
         (&topics.signals, SMALL_BYTES_MAX),
@@ -42,7 +42,8 @@ pub(super) fn needed(topics: &Topics) -> [(&str, usize); 7] {
     ]
 }
 
-/// Asks the log what the topics take, and refuses one that takes too little. Gives the bytes of the largest risk result.
+/// Asks the log for the topics' limits, and refuses one that is too small. Returns the greatest length of a risk
+/// result, in bytes.
 pub(super) fn learn(log: &dyn EventLog, topics: &Topics) -> Result<i64, EngineError> {
     let needed = needed(topics);
     let taken = log.record_bytes_max(&needed.map(|(topic, _)| topic))?;

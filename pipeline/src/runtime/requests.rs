@@ -1,8 +1,8 @@
-//! The thread that reads and decodes risk requests: of the partitions whose ticks are this process's, and of no others.
+//! The thread that reads and decodes risk requests, only of the partitions whose ticks this process owns.
 //!
-//! They are read outside of the consumer group, which would deal them out apart from the ticks they are about; their committed
-//! offsets are the group's all the same. A log that does not answer is asked again until it does: members of the group wait for it
-//! as well. Requests of partitions that are read do not wait for others that are still to be opened.
+//! Requests are read outside of the consumer group, which would assign them apart from their ticks; their committed
+//! offsets are still the group's. A log that does not answer is asked again until it does, as members of the group wait
+//! for it too. Requests of open partitions do not wait for partitions that are still being opened.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,43 +16,43 @@ use warptape_schemas::decode_risk_request;
 use super::opening::Opening;
 use super::worker::Worker;
 
-/// Fetches that may wait for the engine.
+/// Greatest number of fetches that wait for the engine.
 const FETCHES_MAX: usize = 2;
-/// Longest wait of one poll: bounds how late a command is obeyed.
+/// Longest wait of one poll, which limits the delay of a command.
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 /// Longest wait for a command while there is nothing to read, or no answer.
 const COMMAND_TIMEOUT: Duration = Duration::from_millis(200);
-/// Requests of one fetch. A critical one is seen once those before it are read.
+/// Greatest number of requests of one fetch. A critical one is seen once those before it are read.
 const RECORDS_MAX: usize = 256;
-/// Bytes of one fetch, about.
+/// Approximate greatest number of bytes of one fetch.
 const BYTES_MAX: usize = 1 << 20;
 
-/// The header, of any value, of a request that is answered only once the ticks are accepted that lay in the log when the process got its
-/// partitions. Without it a request is answered as of the offset reached.
+/// Header, of any value, of a request to answer only after the ticks that were in the log when the process got its
+/// partitions. Without it, a request is answered as of the offset reached.
 pub const WAIT_HEADER: &str = "warptape-wait-for-ticks";
 
-/// What the engine tells the thread.
+/// Commands of the engine to the thread.
 pub(super) enum RequestCommand {
-    /// Find out what of a partition is answered, for this one of the times that it was assigned.
+    /// Find the answered requests of a partition, for this assignment of it.
     Open { partition: i32, assignment: u64, committed: Committed },
-    /// Read a partition from this offset on; what comes of it carries the generation.
+    /// Read a partition from this offset on; its events carry the generation.
     Read { partition: i32, offset: i64, generation: u64 },
-    /// Read a partition no more.
+    /// Stop reading a partition.
     Forget { partition: i32 },
 }
 
-/// The event for the core, or the error of the log that ended the thread. A partition whose requests are opened is read only after
+/// The event for the core, or the error of the log that ended the thread. An opened partition is read only after
 /// [`RequestCommand::Read`].
 pub(super) type RequestEvent = Result<Event, LogError>;
 
-/// Reads a record of the request topic.
+/// Decodes a record of the request topic.
 pub fn read_request(record: &Record) -> ReadRequest {
     let request = payload_of(record).and_then(decode_risk_request).map(Box::new);
     let waits = record.headers.iter().any(|(name, _)| name == WAIT_HEADER);
     ReadRequest { offset: record.offset, bytes: record.value.len(), waits, request }
 }
 
-/// Names that the thread reads.
+/// Names of the group and the topics to read.
 pub(super) struct RequestNames {
     pub(super) requests: String,
     pub(super) results: String,
@@ -68,7 +68,7 @@ pub(super) struct RequestSource {
 impl RequestSource {
     /// Starts the thread, which reads nothing yet.
     pub(super) fn start(log: Arc<dyn EventLog>, names: RequestNames) -> Self {
-        // What waits is bounded by the number of partitions.
+        // Waiting commands are bounded by the number of partitions.
         let (commands, received) = unbounded();
         let (sent, events) = bounded(FETCHES_MAX);
         let mut reader = RequestReader {
@@ -97,7 +97,7 @@ struct RequestReader {
     topic: String,
     opening: Opening,
     partitions: BTreeMap<i32, RequestsRead>,
-    /// A consumer of exactly these partitions; made again when they change.
+    /// A consumer of exactly these partitions, made again when they change.
     consumer: Option<Box<dyn Consumer>>,
     events: Sender<RequestEvent>,
 }
@@ -105,9 +105,9 @@ struct RequestReader {
 #[derive(Clone, Copy)]
 struct RequestsRead {
     generation: u64,
-    /// Next record to give.
+    /// Offset of the next record to pass on.
     next: i64,
-    /// Position that the engine was told last.
+    /// Last position reported to the engine.
     told: i64,
 }
 
@@ -132,7 +132,7 @@ impl RequestReader {
                     wait = COMMAND_TIMEOUT;
                 }
                 Err(error) => {
-                    // The engine may have gone before it could be told.
+                    // The engine may be gone before it gets the error.
                     drop(self.events.send(Err(error)));
                     return;
                 }
@@ -157,8 +157,8 @@ impl RequestReader {
         }
     }
 
-    /// Reads on in what is to be opened, and polls once; whether there was nothing to do. A receiver that is gone is noticed by the
-    /// next look for commands.
+    /// Continues to open partitions, and polls once. Returns true if there was nothing to do. The next check for
+    /// commands notices a dropped receiver.
     fn turn(&mut self) -> Result<bool, LogError> {
         let is_opening = self.open()?;
         if self.partitions.is_empty() {
@@ -170,9 +170,9 @@ impl RequestReader {
         Ok(false)
     }
 
-    /// Reads on in the results of partitions that are to be opened; false where there are none, or the log does not answer.
+    /// Reads the results of partitions being opened; false if there are none, or the log does not answer.
     fn open(&mut self) -> Result<bool, LogError> {
-        // Where requests are read, that is where to wait.
+        // The wait is here only if no requests are polled.
         let wait = if self.partitions.is_empty() { POLL_TIMEOUT } else { Duration::ZERO };
         match self.opening.turn(wait) {
             Ok(Some(event)) => drop(self.events.send(Ok(event))),

@@ -1,5 +1,5 @@
-//! Restores partitions on a thread of its own, one after the other, so that the ticks of no other partition wait. Reads the snapshots of a
-//! partition, of which the newest good one is taken.
+//! Restores partitions on a thread of its own, one after the other, so that ticks of other partitions do not wait. It
+//! reads a partition's snapshots, and takes the newest good one.
 //!
 //! ```text
 //!  engine's thread            restore thread
@@ -28,10 +28,10 @@ use super::pages::PageReader;
 use super::worker::Worker;
 use super::{EngineConfig, EngineError, process_log};
 
-/// Records and bytes of one read: a snapshot record is at most half a megabyte.
+/// Greatest number of records and bytes of one read: a snapshot record has at most half a megabyte.
 const READ_RECORDS_MAX: usize = 64;
 const READ_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Wait between two looks whether the end is reached.
+/// Wait between two checks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// A partition to restore.
@@ -41,9 +41,9 @@ pub(super) struct Restore {
     pub(super) sealed_offset: i64,
 }
 
-/// A task of the thread.
+/// Jobs of the thread.
 enum Job {
-    /// It lives by the token.
+    /// A restore, valid while the token lives.
     Restore(Restore, Weak<()>),
     ReadPages {
         number: u64,
@@ -56,15 +56,15 @@ enum Job {
     },
 }
 
-/// The event for the core, or the error of a task.
+/// The event for the core, or the error of a job.
 pub(super) type RestoreEvent = Result<Event, LogError>;
 
 /// Handle of the thread.
 pub(super) struct Restoring {
-    /// The core asks for one state of a partition at a time, so partitions bound how many wait.
+    /// The core asks for one state of a partition at a time, so the number of partitions bounds the waiting jobs.
     jobs: Sender<Job>,
     done: Receiver<RestoreEvent>,
-    /// By partition, what a job lives by: the thread breaks off one whose token is gone.
+    /// Token of each partition's job: the thread breaks off a job whose token is gone.
     awaited: BTreeMap<i32, Arc<()>>,
     worker: Worker,
 }
@@ -78,7 +78,7 @@ impl Restoring {
         let worker = Worker::start("restore", move || {
             for job in received {
                 let Some(event) = restorer.run(job).transpose() else { continue };
-                // An engine that has ended reads no more.
+                // An ended engine reads no more.
                 if sent.send(event).is_err() {
                     return;
                 }
@@ -105,22 +105,22 @@ impl Restoring {
         self.jobs.send(Job::ReadPages { number, partition, pages }).map_err(|_| self.gone())
     }
 
-    /// Has pages looked for.
+    /// Has pages searched for.
     pub(super) fn find_pages(&self, partition: i32, pages: Vec<PageId>) -> Result<(), EngineError> {
         self.jobs.send(Job::FindPages { partition, pages }).map_err(|_| self.gone())
     }
 
-    /// Nobody awaits the state of a partition any more.
+    /// Abandons the restore of a partition.
     pub(super) fn abandon(&mut self, partition: i32) {
         self.awaited.remove(&partition);
     }
 
-    /// Tasks that are done, in the order in which they were given.
+    /// Returns the events of finished jobs, in the order of the jobs.
     pub(super) fn done(&self) -> &Receiver<RestoreEvent> {
         &self.done
     }
 
-    /// The error that the thread has ended, which it never does by itself.
+    /// Returns the error of an ended thread, which never ends by itself.
     pub(super) fn gone(&self) -> EngineError {
         EngineError::ThreadGone { thread: "restore" }
     }
@@ -152,7 +152,7 @@ impl Restorer {
                 Some(Event::PagesRead { number, pages: self.pages.read(partition, &pages)? })
             }
             Job::FindPages { partition, pages } => {
-                // They are held as long as the log does not answer.
+                // The pages stay in memory while the log does not answer.
                 let found = self.pages.find(partition, &pages).unwrap_or_else(|error| {
                     tracing::debug!(partition, %error, "pages could not be looked for");
                     Vec::new()
@@ -162,7 +162,7 @@ impl Restorer {
         })
     }
 
-    /// The state of a partition from the newest snapshot at or before an offset. `None` if nobody awaits it any more.
+    /// Restores a partition from the newest snapshot at or before an offset; `None` if the job was abandoned.
     fn restore(&self, restore: &Restore, awaited: &Weak<()>) -> Result<Option<Restored>, LogError> {
         let &Restore { partition, sealed_offset, .. } = restore;
         let _span = tracing::debug_span!("restore", partition, sealed_offset).entered();
@@ -173,7 +173,7 @@ impl Restorer {
         let mut restored = restore_from(parts, sealed_offset, &self.config.core.stages, self.config.isa);
         let ticks = TopicPartition { topic: self.config.core.topics.ticks.clone(), partition };
         restored.first = self.log.offsets(&ticks)?.first;
-        // They are read again when their symbols have ticks.
+        // Pages are read again when their symbols have ticks.
         restored.pages.clear();
         process_log::restored(partition, sealed_offset, &restored, began.elapsed());
         failpoint::reach(Failpoint::DuringRestore);
@@ -181,7 +181,7 @@ impl Restorer {
     }
 }
 
-/// Says that the log has lost records that a partition's state lacks, or that nobody has processed.
+/// Reports that the log has lost records that a partition's state lacks, or that were never processed.
 pub(super) fn tell_removed(removed: &Command, topic: &str) {
     let &Command::TicksRemoved { partition, first, snapshot_offset, is_emptied, lost_from } = removed else {
         return;
@@ -205,8 +205,8 @@ pub(super) fn tell_removed(removed: &Command, topic: &str) {
     }
 }
 
-/// The snapshots of a partition. One that is damaged is passed over with a warning: the log itself is the truth. `None` if nobody
-/// awaits them any more.
+/// Reads the snapshots of a partition. A damaged one is skipped with a warning, because the log itself is the truth.
+/// `None` if the job was abandoned.
 fn read_parts(
     log: &dyn EventLog,
     snapshots: &TopicPartition,

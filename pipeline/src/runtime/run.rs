@@ -52,7 +52,8 @@ pub fn run(
     result
 }
 
-/// Where operators' commands go on: behind the newest that has an answer, whatever the group has committed.
+/// Finds the offset at which operators' commands continue: behind the newest answered one, whatever the group has
+/// committed.
 fn hold_control(
     log: &dyn EventLog,
     config: &EngineConfig,
@@ -80,21 +81,21 @@ struct Shell {
     tracer: Tracer,
     lanes: LaneThreads,
     threads: Threads,
-    /// The source of requests to stop.
+    /// Channel of requests to stop.
     stop: Receiver<Stop>,
-    /// True if a stop was asked for.
+    /// True once a stop was requested.
     is_stopping: bool,
-    /// Why the last attempt to commit was aborted.
+    /// Reason of the last aborted commit; `None` if there is none.
     aborted: Option<LogError>,
-    /// Where the journal is anchored.
+    /// Anchors of the journal; `None` if it is not anchored.
     anchors: Option<Arc<Anchors>>,
-    /// When it began to end. Read by the commit thread, which is less patient from then on.
+    /// Time when the engine began to end. The commit thread reads it, and is less patient from then on.
     stopping_since: Arc<OnceLock<Instant>>,
     /// The lock of the journal, held until this is dropped.
     _journal_owner: Box<dyn Send>,
 }
 
-/// The threads beside the engine's, but for those of lanes.
+/// The threads beside the engine's, without those of lanes.
 struct Threads {
     source: SourceThread,
     requests: RequestSource,
@@ -119,12 +120,12 @@ impl Shell {
         let mut journals = Journals::new(log.clone(), &config.core.topics.journal)?;
         journals.look()?;
         journals.check_group(&config.core.group)?;
-        // Subscribing takes the group's place: a second process is refused here, before it fences the first.
+        // Subscribing takes a place in the group: a second process is refused here, before it fences the first.
         let mut consumer = log.subscribe(&config.core.group, &[&config.core.topics.ticks])?;
         consumer.leave_headers();
-        // A journal is one chain: whoever writes it owns it, whatever his group.
+        // A journal is one chain, so its writer owns it, whatever the group.
         let journal_owner = log.claim(&format!("{}.writer", config.core.topics.journal))?;
-        // Before there is a producer, which keeps to these limits.
+        // Read before a producer exists, because the producer keeps to these limits.
         let result_bytes_max = record_limits::learn(log.as_ref(), &config.core.topics)?;
         config.core.limits.risk_result_bytes_max =
             config.core.limits.risk_result_bytes_max.min(result_bytes_max);
@@ -141,7 +142,7 @@ impl Shell {
             warn_of_missing(log.as_ref(), group, &topics.journal, config.ordinal, last)?;
         }
         let decoder = TickDecoder::with_source(config.schemas.clone()).by_rows(true);
-        // Behind the last entry, which may have become visible since.
+        // These are behind the last entry, which may have become visible since.
         let positions = journals.look()?.get(config.ordinal as usize).cloned();
         let positions = positions.unwrap_or_else(JournalPositions::beginning);
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref(), positions)?;
@@ -197,14 +198,15 @@ impl Shell {
         Ok((core, shell))
     }
 
-    /// How long nothing need be done.
+    /// Returns the time for which nothing has to be done.
     fn wait(&self, wake_at_ns: Option<i64>) -> Duration {
         let until =
             |at_ns: i64| Duration::from_nanos(at_ns.saturating_sub(self.clock.now_ns()).max(0) as u64);
         wake_at_ns.map_or(IDLE_WAIT_MAX, |at_ns| until(at_ns).min(IDLE_WAIT_MAX))
     }
 
-    /// Whoever waits for an end may lose patience. A sender that is gone wants nothing any more: the engine stops, as it was told or now.
+    /// Handles a stop, which may become more urgent later. If the sender is gone, the engine stops as requested before,
+    /// or now.
     fn on_stop(&mut self, stop: Option<Stop>) -> Option<Event> {
         let stop = stop.or_else(|| (!self.is_stopping).then_some(Stop::Now));
         self.is_stopping = true;
@@ -234,7 +236,7 @@ impl Shell {
         self.threads.source.commands.send(command).map_err(|_| self.source_gone())
     }
 
-    /// The source's thread has ended; what it said last is the reason.
+    /// Returns the reason for the end of the source's thread: its last report.
     fn source_gone(&self) -> EngineError {
         let error = self.threads.source.failed.try_recv();
         error.unwrap_or(EngineError::ThreadGone { thread: "source" })
@@ -247,8 +249,7 @@ impl Shell {
         })
     }
 
-    /// Executes those of the core's last commands that still matter after it gave up: which threads nobody should wait for, and what is to be
-    /// told.
+    /// Executes the core's last commands that still matter after it gave up: the end of hanging threads, and reports.
     fn execute_last(&mut self, core: &mut Core) {
         while let Some(command) = core.poll() {
             match command {
@@ -264,12 +265,12 @@ impl Shell {
         }
     }
 
-    /// Ends all threads, and sums up.
+    /// Ends all threads, and returns the summary.
     fn finish(mut self, mut core: Core, result: Result<(), EngineError>) -> Result<Summary, EngineError> {
         self.stopping_since.get_or_init(Instant::now);
         let result = result.map_err(|error| error.with_changes(&self.config.core.stages));
         if result.is_err() {
-            // What is still on its way to the log is not waited for as long as others wait for these partitions.
+            // Transactions in progress are not waited for, because other processes wait for these partitions.
             self.fence.close_all();
             self.execute_last(&mut core);
         }
@@ -372,7 +373,7 @@ impl Outside for Shell {
                 new_segment(&before, &self.config.core.stages, partitions, records);
             }
             removed @ Command::TicksRemoved { .. } => tell_removed(&removed, &self.config.core.topics.ticks),
-            // Observers tell of these.
+            // Observers report these.
             Command::Accepted { .. } | Command::PagesMissing { .. } => {}
             Command::Breaker(breaker) => breaker::tell(&breaker, self.config.core.device_of(breaker.lane)),
             Command::Lifecycle(event, detail) => {
@@ -421,7 +422,7 @@ impl Waits for Shell {
             recv(self.lanes.events) -> event => self.lanes.heard(event.expect("the shell holds a sender")),
             recv(telemetry.samples) -> sample => match sample {
                 Ok((device, sample)) => Some(Event::Sample { device, sample }),
-                // It goes on without figures.
+                // The engine goes on without samples.
                 Err(_) => {
                     self.threads.telemetry.samples = never();
                     None

@@ -1,4 +1,4 @@
-//! The stage configuration under which a log was processed before, and how another one differs, in words.
+//! Differences between the stage configuration of a log so far and another one, in words.
 
 use warptape_replay::{StageConfigChange, stage_config_changes};
 use warptape_stages::StageConfig;
@@ -6,7 +6,7 @@ use warptape_stages::StageConfig;
 /// Field of latenesses by venue.
 const BY_VENUE: &str = "lateness_by_venue_ns";
 
-/// How a configuration differs from another, as JSON: the settings that changed.
+/// Returns the settings that changed between a configuration, as JSON, and another.
 pub(super) fn changes(before: &str, config: &StageConfig) -> String {
     let after = config.to_json();
     let changes = stage_config_changes(before, &after);
@@ -19,7 +19,7 @@ pub(super) fn changes(before: &str, config: &StageConfig) -> String {
     others.into_iter().map(setting).chain(of_venues).collect::<Vec<_>>().join(", ")
 }
 
-/// Says that partitions begin another segment.
+/// Reports that partitions begin another segment.
 pub(super) fn new_segment(before: &str, config: &StageConfig, partitions: usize, records: i64) {
     tracing::warn!(
         changes = changes(before, config),
@@ -29,10 +29,10 @@ pub(super) fn new_segment(before: &str, config: &StageConfig, partitions: usize,
     );
 }
 
-/// A change of the configuration as one of the settings, whose times are milliseconds.
+/// Describes a change of the configuration as one of the settings, which have times in milliseconds.
 fn setting(change: &StageConfigChange) -> String {
     let StageConfigChange { field, before, after } = change;
-    // One that was not there yet is `nothing`.
+    // A setting that did not exist is `nothing`.
     let milliseconds = |text: &str| match text.parse::<i64>() {
         Ok(time_ns) => (time_ns / 1_000_000).to_string(),
         Err(_) => text.to_owned(),
@@ -46,7 +46,7 @@ fn setting(change: &StageConfigChange) -> String {
     }
 }
 
-/// Venues of a configuration with their lateness in milliseconds.
+/// Returns the venues of a configuration with their lateness in milliseconds.
 fn by_venue(config: &str) -> String {
     let venues = StageConfig::from_json(config).map(|config| config.lateness_by_venue_ns).unwrap_or_default();
     let one = |(venue, lateness_ns): (&String, &i64)| format!("{venue}={}", lateness_ns / 1_000_000);

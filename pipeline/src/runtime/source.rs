@@ -1,7 +1,7 @@
-//! The source thread: polls the log ahead of the engine, within a bound, and obeys pause, resume and seek.
+//! The source thread: polls the log ahead of the engine, within a bound, and executes pause, resume and seek.
 //!
-//! What a partition of ticks causes goes to the same partition of other topics. Where one of those has too few, as when partitions
-//! were added to the ticks alone, the partition waits here until it has enough, and the engine does not hear of it before.
+//! Outputs of a partition of ticks go to the same partition of other topics. If one of those lacks the partition, as
+//! after partitions were added to the ticks alone, the partition waits here. The engine does not learn of it before.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,40 +15,40 @@ use super::holding::{Found, Held, Holder};
 use super::worker::Worker;
 use super::{Clock, EngineError};
 
-/// Fetches that may wait for the engine: one in hand, one behind it.
+/// Greatest number of fetches that wait for the engine: one in hand, one behind it.
 const FETCHES_MAX: usize = 2;
-/// Longest wait of one poll: bounds how late a command is obeyed on an idle log.
+/// Longest wait of one poll, which limits the delay of a command on an idle log.
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
-/// Time after which the engine is told how far partitions are while records come.
+/// Time between reports of positions to the engine while records come.
 const POSITIONS_INTERVAL: Duration = Duration::from_secs(1);
-/// How often is looked whether other topics have a partition by now.
+/// Time between checks whether other topics have a missing partition.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
-/// How often is looked whether journals say more of a partition by now.
+/// Time between checks whether journals have new entries on a waiting partition.
 const HOLD_INTERVAL: Duration = Duration::from_millis(50);
-/// How often is said that a partition waits for them.
+/// Time between reports that a partition waits for other topics.
 const NEWS_INTERVAL: Duration = Duration::from_secs(60);
-/// Commands that may wait for the thread.
+/// Greatest number of commands that wait for the thread.
 const COMMANDS_MAX: usize = 1024;
 
-/// What the engine tells the source.
+/// Commands of the engine to the source.
 pub(super) enum SourceCommand {
-    /// Read no more of a partition.
+    /// Stop reading a partition.
     Pause(i32),
-    /// Read a partition again.
+    /// Resume reading a partition.
     Resume(i32),
     /// Read a partition from this offset; records fetched from now on carry the generation.
     Seek { partition: i32, offset: i64, generation: u64 },
-    /// The partitions that were revoked or lost are no longer the engine's.
+    /// The engine has let go of the partitions that were revoked or lost.
     Release,
 }
 
 /// Handle of the source thread.
 pub(super) struct SourceThread {
     pub(super) commands: Sender<SourceCommand>,
-    /// What the core is to hear: partitions that come are read only after a seek, and after others have gone nothing is polled before
+    /// Events for the core. New partitions are read only after a seek. After others are gone, nothing is polled before
     /// [`SourceCommand::Release`].
     pub(super) events: Receiver<Event>,
-    /// Why the thread has ended. It is heard also while the engine takes no events.
+    /// Error that ended the thread. It is readable even while the engine takes no events.
     pub(super) failed: Receiver<EngineError>,
     worker: Worker,
 }
@@ -99,13 +99,13 @@ struct SourceReader {
     holder: Holder,
     topic: String,
     requests: String,
-    /// Topics that need a partition for each of the ticks'.
+    /// Topics that need every partition of the ticks.
     others: Vec<String>,
-    /// Partitions that they lack, with when to say so again.
+    /// Partitions that these lack, with the time of the next report.
     waiting: BTreeMap<i32, Instant>,
-    /// When to look for them again.
+    /// Time of the next check for them.
     next_look: Instant,
-    /// When to tell the engine how far partitions are, even if records come without a pause.
+    /// Time of the next report of positions, even if records come without a pause.
     next_positions: Instant,
     fence: Fence,
     clock: Clock,
@@ -115,12 +115,12 @@ struct SourceReader {
     events: Sender<Event>,
 }
 
-/// How far a partition is, from its first seek on.
+/// Progress in a partition, from its first seek on.
 #[derive(Clone, Copy, Debug)]
 struct TicksRead {
     /// Generation of the last seek.
     generation: u64,
-    /// Position that the engine was told last.
+    /// Last position reported to the engine.
     told: i64,
 }
 
@@ -133,15 +133,15 @@ impl SourceReader {
                 Err(error) => break Some(error),
             }
         };
-        // The consumer is dropped behind this, and leaves the group: nothing is this process's any more.
+        // The consumer is dropped after this, and leaves the group: this process owns nothing any more.
         self.fence.close_all();
         if let Some(error) = error {
-            // The engine may have gone before it could be told.
+            // The engine may be gone before it gets the error.
             drop(failed.send(error));
         }
     }
 
-    /// Obeys what was commanded and polls once; false when the engine is gone.
+    /// Executes the waiting commands and polls once; false if the engine is gone.
     fn turn(&mut self, commands: &Receiver<SourceCommand>) -> Result<bool, EngineError> {
         loop {
             match commands.try_recv() {
@@ -156,7 +156,7 @@ impl SourceReader {
         match self.consumer.poll(POLL_TIMEOUT, self.records_max, self.bytes_max)? {
             Fetched::Idle => self.tell_positions(),
             Fetched::Assigned(partitions) => {
-                // Nothing is read before the engine restored the state and said where to begin.
+                // Nothing is read before the engine has restored the state and told the beginning.
                 self.consumer.pause(&partitions)?;
                 let now = Instant::now();
                 self.waiting.extend(partitions.iter().map(|partition| (partition.partition, now)));
@@ -175,8 +175,8 @@ impl SourceReader {
                 if self.events.send(event).is_err() {
                     return Ok(false);
                 }
-                // Partitions with records do not keep those that have none any more from being told. No news of the group is left that a poll
-                // would give before records.
+                // Busy partitions must not keep positions of quiet ones from the engine. A poll returns news of the
+                // group before records, so none is left here.
                 let now = Instant::now();
                 if now < self.next_positions {
                     return Ok(true);
@@ -187,13 +187,13 @@ impl SourceReader {
         }
     }
 
-    /// False when the engine is gone.
+    /// Reports positions; false if the engine is gone.
     fn tell_positions(&mut self) -> Result<bool, EngineError> {
         let moved = self.positions()?;
         Ok(moved.is_empty() || self.events.send(Event::Positions(moved)).is_ok())
     }
 
-    /// Partitions that moved on since the engine was told.
+    /// Returns the partitions that moved on since the last report.
     fn positions(&mut self) -> Result<Vec<Position>, LogError> {
         let mut moved = Vec::new();
         for (&partition, reading) in &mut self.partitions {
@@ -207,7 +207,7 @@ impl SourceReader {
         Ok(moved)
     }
 
-    /// Tells the engine which of the waiting partitions all topics have by now, and where they go on.
+    /// Returns the event for waiting partitions that all topics have by now, with the offsets at which they continue.
     fn look_for_waiting(&mut self) -> Result<Option<Event>, EngineError> {
         let now = Instant::now();
         if self.waiting.is_empty() || now < self.next_look {
@@ -246,7 +246,7 @@ impl SourceReader {
             self.waiting.keys().copied().filter(|partition| !is_lacked(partition)).collect();
         let assigned = match self.hold(&ready) {
             Ok(assigned) => assigned,
-            // A partition that was just added may not be known to all brokers.
+            // Some brokers may not know a partition that was just added.
             Err(EngineError::Log(
                 error @ (LogError::Unreachable { .. }
                 | LogError::UnknownPartition { .. }
@@ -262,7 +262,8 @@ impl SourceReader {
         Ok((!assigned.is_empty()).then_some(Event::Assigned(assigned)))
     }
 
-    /// Where partitions go on; without those whose journals may have more to say, which are looked at again soon.
+    /// Returns the offsets at which partitions continue. It leaves out those whose journals may still get entries, and
+    /// soon checks them again.
     fn hold(&mut self, partitions: &[i32]) -> Result<Vec<Assigned>, EngineError> {
         if partitions.is_empty() {
             return Ok(Vec::new());
@@ -293,7 +294,7 @@ impl SourceReader {
         }
     }
 
-    /// Forgets partitions; gives those that the engine knows.
+    /// Forgets partitions; returns those that the engine knows.
     fn forget(&mut self, partitions: &[TopicPartition]) -> Vec<i32> {
         let mut gone: Vec<i32> = partitions.iter().map(|partition| partition.partition).collect();
         gone.iter().for_each(|partition| self.holder.forget(*partition));
@@ -302,9 +303,9 @@ impl SourceReader {
         gone
     }
 
-    /// Obeys until the engine has let go of partitions, which the next poll hands over: this process must not be a
-    /// member again, of which the group knows no better, while the engine still takes them for its own. False when the
-    /// engine is gone.
+    /// Executes commands until the engine has let go of partitions, which the next poll hands over. This process must
+    /// not rejoin the group while the engine still takes partitions for its own that the group has assigned elsewhere.
+    /// Returns false if the engine is gone.
     fn hand_over(
         &mut self,
         event: fn(Vec<i32>) -> Event,
@@ -337,7 +338,7 @@ impl SourceReader {
                 self.consumer.seek(&name, offset)?;
                 self.consumer.resume(&[name])
             }
-            // Not waited for.
+            // No hand-over waits for it.
             SourceCommand::Release => Ok(()),
         }
     }

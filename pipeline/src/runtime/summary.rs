@@ -1,4 +1,4 @@
-//! What a run amounted to.
+//! Summary of a run.
 
 use hdrhistogram::Histogram;
 use warptape_engine::SplitSymbols;
@@ -13,7 +13,7 @@ pub struct Summary {
     pub late: u64,
     /// Dead letters.
     pub dead_letters: u64,
-    /// Trades whose id their symbol had before, late ones included.
+    /// Trades that repeat an earlier trade id of their symbol, including late ones.
     pub repeated: RepeatedTrades,
     /// Symbols in more than one partition.
     pub split_symbols: SplitSymbols,
@@ -25,7 +25,7 @@ pub struct Summary {
     pub commits: u64,
     /// Symbols seen.
     pub symbols: u64,
-    /// Time bars that are open at the end.
+    /// Time bars open at the end.
     pub open_bars: u64,
     /// Time from the first record read to the last commit of source offsets, in nanoseconds.
     pub active_ns: i64,
@@ -33,7 +33,7 @@ pub struct Summary {
     pub latency_ns: Histogram<u64>,
 }
 
-/// Longest latency that the histogram tells apart; longer ones count as this.
+/// Greatest latency of the histogram, in ns; longer ones count as this.
 pub(super) const LATENCY_NS_MAX: u64 = 600_000_000_000;
 
 /// A histogram from a microsecond to ten minutes with three significant digits.

@@ -1,4 +1,4 @@
-//! How devices fare: a thread that asks them.
+//! Samples of devices' state, taken by a thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use warptape_kernels::device::{Devices, Sample};
 
 use super::worker::Worker;
 
-/// Asks devices how they fare.
+/// Samples the state of devices.
 pub(super) struct Telemetry {
-    /// A device's name with its sample.
+    /// Name of each sampled device, with its sample.
     pub(super) samples: Receiver<(String, Sample)>,
-    /// The thread, which ends when its sender is dropped; none where there are no devices.
+    /// The thread, which ends when its sender is dropped; `None` without devices.
     thread: Option<(Sender<()>, Worker)>,
 }
 
 impl Telemetry {
-    /// Begins to ask devices, given by name, in intervals.
+    /// Starts to sample devices, given by name, in intervals.
     pub(super) fn start(devices: Arc<dyn Devices>, names: Vec<String>, interval: Duration) -> Self {
         if names.is_empty() {
             return Self { samples: never(), thread: None };
@@ -27,7 +27,8 @@ impl Telemetry {
         let ask = move || {
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                 for name in &names {
-                    // An engine that has not taken the last ones yet misses nothing but figures; an error it must see.
+                    // If the engine has not taken the last samples yet, a new one is dropped, but an error waits for
+                    // it.
                     match devices.sample(name) {
                         Some(sample) if sample.xid.is_some() => drop(sender.send((name.clone(), sample))),
                         Some(sample) => drop(sender.try_send((name.clone(), sample))),

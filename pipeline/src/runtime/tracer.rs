@@ -1,12 +1,13 @@
-//! Traces of sampled tick records and risk requests, gathered from what the shell sees: no thread that works on them knows.
+//! Traces of sampled tick records and risk requests, gathered from the shell's events; the worker threads know nothing
+//! of them.
 //!
 //! ```text
 //!  record   read ─► queue ─► batch (of each lane that has rows of it) ─► seal ─► commit
 //!  request  wait ─► prepare ─► slice (each) ─► conclude ─► seal ─► commit
 //! ```
 //!
-//! A trace goes out when its transaction is committed, or when its partition is let go. Records whose outputs exist already, as after
-//! a restore, have none. It is nothing but bookkeeping: where there is no receiver, it is not there.
+//! A trace is sent when its transaction is committed, or when its partition is let go. Records with existing outputs,
+//! as after a restore, have none. The tracer only keeps books, and does nothing without a receiver.
 
 mod open;
 
@@ -24,13 +25,13 @@ use super::EngineConfig;
 use crate::traces::TraceSender;
 use open::{OpenRecord, OpenRequest, Passage, STEPS_MAX, Sealed, SliceRun};
 
-/// Records, and requests, that are traced at the same time.
+/// Greatest number of records, and of requests, traced at the same time.
 const OPEN_MAX: usize = 1_024;
 
 /// Partition and offset.
 type TickPlace = (i32, i64);
 
-/// Follows sampled records and requests, where there is a receiver for that.
+/// Follows sampled records and requests; `None` without a receiver of traces.
 pub(super) struct Tracer(Option<Box<Following>>);
 
 impl Tracer {
@@ -64,26 +65,26 @@ impl Observer for Tracer {
     }
 }
 
-/// What is followed.
+/// Records and requests being followed.
 struct Following {
     sender: TraceSender,
     ticks: String,
     requests_topic: String,
     records: BTreeMap<TickPlace, OpenRecord>,
-    /// Records that the core has heard of and not said yet how many of them it takes.
+    /// Records passed to the core that it has not accepted yet.
     heard: Vec<(TickPlace, OpenRecord)>,
     requests: BTreeMap<TickPlace, OpenRequest>,
-    /// Batches in flight that have rows of records that are followed.
+    /// Batches in flight with rows of followed records.
     batches: BTreeMap<i64, (LaneId, Vec<TickPlace>)>,
-    /// Slices in flight of requests that are followed.
+    /// Slices in flight of followed requests.
     slices: BTreeMap<i64, TickPlace>,
-    /// By number of the preparation.
+    /// Requests by number of the preparation.
     preparing: BTreeMap<u64, TickPlace>,
-    /// By number of the task.
+    /// Requests by number of the task.
     concluding: BTreeMap<i64, TickPlace>,
-    /// By partition: outputs of records before this offset exist.
+    /// Offset of each partition before which outputs exist.
     done_before: BTreeMap<i32, i64>,
-    /// In the transaction that is under way.
+    /// Traces in the transaction in progress.
     sealed: Vec<Sealed>,
 }
 
@@ -105,7 +106,7 @@ impl Following {
         }
     }
 
-    /// The core hears of records.
+    /// The core gets records.
     fn on_records(&mut self, partition: i32, records: &[Record]) {
         let done_before = self.done_before.get(&partition).copied().unwrap_or(0);
         let followed = records.iter().filter(|record| {
@@ -120,7 +121,7 @@ impl Following {
         self.heard = heard.take(OPEN_MAX).collect();
     }
 
-    /// The core has taken records before an offset.
+    /// The core has accepted records before an offset.
     fn accept(&mut self, now_ns: i64, partition: i32, read_to: i64, read_at_ns: i64) {
         for (place, open) in self.heard.drain(..) {
             if place.0 == partition && place.1 < read_to && self.records.len() < OPEN_MAX {
@@ -133,7 +134,7 @@ impl Following {
     /// Risk requests were read.
     fn on_requests(&mut self, now_ns: i64, partition: i32, requests: &[ReadRequest]) {
         for read in requests {
-            // One that cannot be read is answered at once.
+            // An unreadable request is answered at once.
             let Ok(request) = &read.request else { continue };
             if self.sender.samples_request(partition, read.offset) && self.requests.len() < OPEN_MAX {
                 let open = || OpenRequest {
@@ -187,7 +188,7 @@ impl Following {
             }
             Command::Commit(request) => self.seal(request),
             Command::Restore { partition, sealed_offset, .. } => {
-                // What waited is read again.
+                // Waiting records are read again.
                 self.records.retain(|place, _| place.0 != *partition);
                 self.done_before.insert(*partition, *sealed_offset);
             }
@@ -196,7 +197,7 @@ impl Following {
         }
     }
 
-    /// A lane told something that counts.
+    /// A lane reported news for traces.
     fn on_lane(&mut self, now_ns: i64, news: &LaneNews) {
         match news {
             LaneNews::Completed { batch, service_ns, .. } => {
@@ -229,7 +230,7 @@ impl Following {
         }
     }
 
-    /// A round that took long to conclude is concluded.
+    /// A round with a slow conclusion is concluded.
     fn on_concluded(&mut self, now_ns: i64, number: i64) {
         let open = self.concluding.remove(&number).and_then(|place| self.requests.get_mut(&place));
         if let Some(open) = open {
@@ -237,7 +238,7 @@ impl Following {
         }
     }
 
-    /// The transaction under way is durable and visible.
+    /// The transaction in progress is durable and visible.
     fn on_committed(&mut self, attempt: CommitAttempt) {
         for mut sealed in std::mem::take(&mut self.sealed) {
             sealed.attempts.push((attempt, true));
@@ -245,14 +246,14 @@ impl Following {
         }
     }
 
-    /// Nothing of the transaction under way was written.
+    /// Nothing of the transaction in progress was written.
     fn on_aborted(&mut self, attempt: CommitAttempt) {
         for sealed in &mut self.sealed {
             sealed.attempts.push((attempt, false));
         }
     }
 
-    /// Finds rows of records that are followed in a batch.
+    /// Finds rows of followed records in a batch.
     fn dispatch(&mut self, now_ns: i64, lane: LaneId, batch: &LaneBatch) {
         if self.records.is_empty() {
             return;
@@ -266,7 +267,7 @@ impl Following {
                 let count = rows.offset[from..].partition_point(|&offset| offset == place.1);
                 for row in from..from + count {
                     let kind = rows.kind[row];
-                    // A barrier stands at a record and is not of it; a watermark is what it causes.
+                    // A barrier only stands at a record; a watermark is caused by it.
                     if kind != RowKind::BARRIER {
                         *found.entry(place).or_default() += 1;
                     }
@@ -295,7 +296,7 @@ impl Following {
         }
     }
 
-    /// A lane is gone, with what it had in flight: that is done again elsewhere.
+    /// A lane is lost with its work in flight, which is done again elsewhere.
     fn lose(&mut self, now_ns: i64, lane: LaneId) {
         self.batches.retain(|_, (owner, _)| *owner != lane);
         for passage in self.records.values_mut().flat_map(|open| &mut open.passages) {
@@ -310,7 +311,7 @@ impl Following {
         }
     }
 
-    /// A transaction goes out: what it accounts for waits for its outcome. One that is sent again finds nothing new.
+    /// A transaction goes out: its traces wait for its outcome. A repeated attempt finds nothing new.
     fn seal(&mut self, request: &CommitRequest) {
         for (source, next) in &request.offsets {
             if source.topic == self.ticks {
@@ -334,7 +335,7 @@ impl Following {
                 }
             }
         }
-        // What was answered before it was read again has no result of its own.
+        // Requests answered before they were read again have no result of their own.
         for (source, next) in request.offsets.iter().filter(|(source, _)| source.topic == self.requests_topic)
         {
             self.requests.retain(|place, _| place.0 != source.partition || place.1 >= *next);
@@ -368,7 +369,7 @@ impl Following {
         }
     }
 
-    /// A partition is another process's: what it caused here and is not committed comes to nothing.
+    /// A partition is let go: its uncommitted outputs from here are dropped.
     fn let_go(&mut self, now_ns: i64, partition: i32) {
         self.done_before.remove(&partition);
         let is_gone = |place: &TickPlace| place.0 == partition;
@@ -397,7 +398,7 @@ mod tests {
 
     const PLACE: TickPlace = (2, 7);
 
-    /// Somebody who follows a record with rows in a batch of lane 1, and a request with a slice there.
+    /// Follows a record with rows in a batch of lane 1, and a request with a slice there.
     fn following() -> (Following, Receiver<Trace>) {
         let (waiting, traces) = bounded(8);
         let mut following = Following::new(TraceSender::of_all(waiting), &Topics::new(""));
@@ -419,7 +420,7 @@ mod tests {
         LaneNews::Completed { batch, service_ns: 8, parts: Vec::new(), memory_bytes: None }
     }
 
-    /// Name, end and error of the spans of that name.
+    /// Returns end and error of the spans with this name.
     fn of_name<'a>(trace: &'a Trace, name: &str) -> Vec<(i64, Option<&'static str>)> {
         let found = trace.spans.iter().filter(|span: &&'a TracedSpan| span.name == name);
         found.map(|span| (span.end_ns, span.error)).collect()
@@ -464,7 +465,7 @@ mod tests {
             traces.try_iter().map(|trace| (trace.spans[0].end_ns, trace.spans[0].error)).collect();
         let error = Some("the partition was let go before the transaction was committed");
         assert_eq!(ended, [(90, error); 3]);
-        // The other partition's goes on.
+        // The other partition's trace goes on.
         assert_eq!(following.sealed.len(), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! A commit request as a transaction.
 //!
-//! What the stages made of ticks is a function of the log, so that a request whose transaction was aborted is sent again
-//! as it is: no state has to be taken back.
+//! Outputs of the stages are a function of the log, so an aborted request is sent again unchanged: no state has to be
+//! rolled back.
 
 use warptape_engine::{CommitRequest, Config};
 use warptape_eventlog::{EventLog, LogError, Producer, TopicPartition};
@@ -15,7 +15,7 @@ use super::fence::Fence;
 use super::journal_tail::last_record;
 use crate::transaction::Transaction;
 
-/// A request, and the names it is written under.
+/// A request, with the names for its records.
 pub(super) struct EngineTransaction<'a> {
     pub(super) request: &'a CommitRequest,
     pub(super) config: &'a EngineConfig,
@@ -51,7 +51,8 @@ impl Transaction for EngineTransaction<'_> {
         self.request.sealed.iter().all(|sealed| self.fence.is_open(sealed.partition, sealed.assignment))
     }
 
-    /// Whether the journal's chain went on without this request: then another process of the same number has written it.
+    /// True if the journal's chain went on without this request, because another process of the same ordinal has
+    /// written it.
     fn is_superseded(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         let EngineConfig { core: Config { topics, .. }, ordinal, .. } = self.config;
         let (Some(first), Some(last)) = (self.request.first_entry(), self.request.last_entry()) else {
@@ -61,8 +62,8 @@ impl Transaction for EngineTransaction<'_> {
         Ok(newest.is_some_and(|newest| is_of_another(&newest.value, first, last)))
     }
 
-    /// Whether the request is in the log. The journal tells, because nobody else writes it; of a request without entries, the offsets that
-    /// it moves.
+    /// True if the request is in the log. The journal tells, because only this process writes it. Without entries, the
+    /// request's committed offsets tell.
     fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         let EngineConfig { core: Config { topics, group, .. }, ordinal, .. } = self.config;
         if let Some(entry) = self.request.last_entry() {
@@ -82,8 +83,8 @@ impl Transaction for EngineTransaction<'_> {
     }
 }
 
-/// Whether another process wrote the newest entry of a journal: it stands where a request's entries, from `first` to `last`, belong, and
-/// is not their last.
+/// True if another process wrote the newest entry of a journal. Such an entry has a sequence from the request's first
+/// entry on, and is not the request's last.
 fn is_of_another(newest: &[u8], first: &[u8], last: &[u8]) -> bool {
     let sequence = |bytes: &[u8]| decode_journal_entry(bytes).ok().map(|entry| entry.sequence);
     newest != last && sequence(newest) >= sequence(first)

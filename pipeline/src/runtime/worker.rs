@@ -1,4 +1,5 @@
-//! A thread of the engine, which is waited for when the process ends, but not for ever: what it waits for may not answer.
+//! A thread of the engine. A process that ends waits for it, but not for ever, because the thread may wait for an
+//! answer that never comes.
 
 use std::io;
 use std::thread::JoinHandle;
@@ -6,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-/// How long a process that ends waits for a thread.
+/// Longest wait of an ending process for a thread.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// A thread that ends by itself once it is told.
@@ -14,17 +15,17 @@ pub(super) struct Worker {
     name: String,
     /// Disconnected when the thread ends.
     running: Receiver<()>,
-    /// `None` where the system could start no thread.
+    /// Handle; `None` if the system could start no thread.
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts a thread, or says in the diagnostics why it cannot. Then its work is dropped, and everybody with a channel to it sees it gone.
+/// Starts a thread, or logs why it cannot. Then its work is dropped, which closes all of its channels.
 pub(super) fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     started.inspect_err(|error| report(name, error)).ok()
 }
 
-/// Says why there is no thread.
+/// Logs why there is no thread.
 pub(super) fn report(name: &str, error: &io::Error) {
     tracing::error!(
         thread = name, %error,
@@ -33,7 +34,7 @@ pub(super) fn report(name: &str, error: &io::Error) {
 }
 
 impl Worker {
-    /// Starts the thread. If the system cannot, everybody sees it gone at once.
+    /// Starts the thread. If the system cannot, all users see it gone at once.
     pub(super) fn start(name: impl Into<String>, work: impl FnOnce() + Send + 'static) -> Self {
         let name = name.into();
         let (alive, running) = bounded(0);
@@ -44,17 +45,17 @@ impl Worker {
         Self { name, running, thread }
     }
 
-    /// Whether there is a thread, or was.
+    /// True if there is a thread, or was.
     pub(super) fn has_started(&self) -> bool {
         self.thread.is_some()
     }
 
-    /// Waits for its end. A thread that does not end in time is left alone: the process is about to end.
+    /// Waits for the thread's end. A late thread is left alone, because the process is about to end.
     pub(super) fn join(self) {
         Self::join_all(vec![self]);
     }
 
-    /// Waits for the ends of several, no longer than for that of one.
+    /// Waits for the ends of several threads, no longer than for one.
     pub(super) fn join_all(workers: Vec<Self>) {
         let deadline = Instant::now() + STOP_WAIT_MAX;
         for worker in workers {

@@ -1,8 +1,8 @@
-//! What a transaction wrote, counted once it is committed.
+//! Contents of a transaction, counted once it is committed.
 
 use warptape_engine::{CommitRequest, SideTopic, request_outcome, task_class};
 
-/// What a committed transaction holds.
+/// Contents of a committed transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Written {
     pub(super) signals: u64,
@@ -12,12 +12,12 @@ pub(super) struct Written {
     /// Class and outcome of each risk result.
     pub(super) risk_results: Vec<(&'static str, &'static str)>,
     pub(super) journal_entries: u64,
-    /// Next-to-read offsets of partitions of the ticks.
+    /// Offset of the next record to read, for partitions of the ticks.
     pub(super) offsets: Vec<(i32, i64)>,
 }
 
 impl Written {
-    /// What is in this request.
+    /// Returns the contents of a request.
     pub(super) fn of(request: &CommitRequest, ticks: &str) -> Self {
         let sealed = &request.sealed;
         let side_outputs = |topic: SideTopic| {

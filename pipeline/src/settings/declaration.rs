@@ -1,4 +1,5 @@
-//! How a key is declared: name, default, limits, words and typed field in one place, [`section!`]. It must not know any key.
+//! How a key is declared: name, default, limits, words and typed field in one place, [`section!`]. It must not know any
+//! key.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -14,7 +15,7 @@ use super::value::Setting;
 pub struct Section {
     /// Dotted path, such as `kafka.retention_hours`.
     pub path: &'static str,
-    /// What the section is about: one sentence for the example file.
+    /// Subject of the section: one sentence for the example file.
     pub about: &'static str,
     /// Its keys, in the order of the example file.
     pub keys: &'static [Key],
@@ -25,7 +26,7 @@ pub trait FromKeys: Sized {
     /// The section.
     const SECTION: Section;
 
-    /// The struct that checked values amount to.
+    /// Builds the struct from checked values.
     fn read(values: &Values<'_>) -> Self;
 }
 
@@ -36,8 +37,8 @@ pub trait FromKeys: Sized {
 /// field as key: Type = integer(default, least..=greatest, from_integer);
 /// ```
 ///
-/// Without `as key` the key is named like the field. The struct is declared here, or, after `into`, one of another crate is filled.
-/// Fields that are not values of keys follow in `and { field: Type = |values| …; }`.
+/// Without `as key` the key is named like the field. The struct is declared here, or, after `into`, one of another
+/// crate is filled. Fields that are not values of keys follow in `and { field: Type = |values| …; }`.
 macro_rules! section {
     (
         $path:literal: $about:literal;
@@ -101,18 +102,19 @@ macro_rules! section {
 }
 pub(super) use section;
 
-/// Lines of documentation without the space that they begin with; each other line's separates it from the one before.
+/// Returns lines of documentation without their first space; the space of each further line separates it from the one
+/// before.
 pub const fn sentence(lines: &'static str) -> &'static str {
     lines.split_at(1).1
 }
 
-/// What a key may be, and the typed value that a setting of it is.
+/// Declaration of a key: its kind, and the conversion of its settings to typed values.
 pub struct Declared<T> {
     pub kind: ValueKind,
     read: Read<T>,
 }
 
-/// How a typed value comes of a setting of a kind.
+/// Conversion of a setting to a typed value, by kind of setting.
 enum Read<T> {
     Text(fn(&str) -> T),
     Integer(fn(i64) -> T),
@@ -123,7 +125,7 @@ enum Read<T> {
 }
 
 impl<T> Declared<T> {
-    /// The typed value of the key with this path.
+    /// Returns the typed value of the key with this path.
     pub fn read(&self, values: &Values<'_>, path: &str) -> T {
         match (&self.read, values.get(path)) {
             (Read::Text(read), Setting::Text(text)) => read(text),
@@ -137,7 +139,7 @@ impl<T> Declared<T> {
     }
 }
 
-/// A string that `check` allows.
+/// Declares a string that `check` allows.
 pub const fn text<T>(
     default: &'static str,
     allowed: &'static str,
@@ -147,7 +149,7 @@ pub const fn text<T>(
     Declared { kind: ValueKind::Text { default, allowed, check }, read: Read::Text(read) }
 }
 
-/// A string that `check` allows, and that may hold a password.
+/// Declares a string that `check` allows and that may hold a password.
 pub const fn address<T>(
     default: &'static str,
     allowed: &'static str,
@@ -157,24 +159,24 @@ pub const fn address<T>(
     Declared { kind: ValueKind::Address { default, allowed, check }, read: Read::Text(read) }
 }
 
-/// One of a few words, of which the first is the default.
+/// Declares one of a few words; the first one is the default.
 pub const fn choice<T>(choices: &'static [&'static str], read: fn(&str) -> T) -> Declared<T> {
     Declared { kind: ValueKind::Choice { default: choices[0], choices }, read: Read::Text(read) }
 }
 
-/// A whole number within limits.
+/// Declares a whole number within limits.
 pub const fn integer<T>(default: i64, limits: RangeInclusive<i64>, read: fn(i64) -> T) -> Declared<T> {
     let kind = ValueKind::Integer { default, min: *limits.start(), max: *limits.end() };
     Declared { kind, read: Read::Integer(read) }
 }
 
-/// A number within limits.
+/// Declares a number within limits.
 pub const fn number(default: f64, limits: RangeInclusive<f64>) -> Declared<f64> {
     let kind = ValueKind::Number { default, min: *limits.start(), max: *limits.end() };
     Declared { kind, read: Read::Number(|number| number) }
 }
 
-/// A list of up to `items_max` strings that `check` allows each.
+/// Declares a list of up to `items_max` strings, each allowed by `check`.
 pub const fn list<T>(
     default: &'static [&'static str],
     items_max: usize,
@@ -185,12 +187,12 @@ pub const fn list<T>(
     Declared { kind: ValueKind::List { default, allowed, items_max, check }, read: Read::List(read) }
 }
 
-/// A text that must not be seen.
+/// Declares a text that must not be seen.
 pub const fn secret() -> Declared<Option<Secret>> {
     Declared { kind: ValueKind::Secret, read: Read::Secret(|secret| secret.cloned()) }
 }
 
-/// Names that `check` allows, with a text each.
+/// Declares a table of names that `check` allows, each with a text.
 pub const fn table(
     allowed: &'static str,
     check: fn(&str) -> bool,
@@ -202,7 +204,7 @@ pub const fn table(
     Declared { kind: ValueKind::Table { allowed, check, is_secret }, read: Read::Table(read) }
 }
 
-/// A whole number as a type that has room for the limits of its key.
+/// Converts a whole number to a type that has room for the limits of its key.
 pub fn whole<T: TryFrom<i64, Error: std::fmt::Debug>>(number: i64) -> T {
     T::try_from(number).expect("the limits of a key are those of its type")
 }
@@ -211,7 +213,7 @@ pub fn whole<T: TryFrom<i64, Error: std::fmt::Debug>>(number: i64) -> T {
 pub struct Values<'a>(pub &'a [Effective]);
 
 impl Values<'_> {
-    /// The value of the key with this path.
+    /// Returns the value of the key with this path.
     pub fn get(&self, path: &str) -> &Setting {
         let entry = self.0.iter().find(|entry| entry.key.path == path);
         &entry.unwrap_or_else(|| unreachable!("{path} is not in the table of keys")).value

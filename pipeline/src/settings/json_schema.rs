@@ -1,4 +1,5 @@
-//! Configuration as a JSON Schema, by which editors complete and check `warptape.toml`. It is written from the table of keys.
+//! Configuration as a JSON Schema, by which editors complete and check `warptape.toml`. It is written from the table of
+//! keys.
 
 use serde_json::{Map, Value, json};
 
@@ -62,7 +63,7 @@ fn described(key: &Key) -> Value {
             })
         }
         ValueKind::Table { .. } => json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        // Only its file has a name in a configuration file.
+        // A configuration file may name the secret's file, but not hold the secret.
         ValueKind::Secret => return file_of(key),
     };
     schema["description"] = format!("{} Allowed: {}.", key.about, key.kind.allowed()).into();

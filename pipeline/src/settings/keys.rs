@@ -1,7 +1,7 @@
-//! What a configuration key is, and how it is found by a path.
+//! Configuration keys, and how a path finds its key.
 //!
-//! Everything else about configuration (parsing, `config show`, the example file) is derived from the table of keys, which
-//! `sections` declares. It must not know where values come from.
+//! Everything else about configuration (parsing, `config show`, the example file) is derived from the table of keys,
+//! which `sections` declares. It must not know where values come from.
 
 use super::sections::{KEYS, SECTIONS};
 
@@ -14,7 +14,7 @@ pub struct Key {
     pub field: &'static str,
     /// Type, default and limits.
     pub kind: ValueKind,
-    /// What the key is for: one or two sentences for the example file.
+    /// Purpose of the key: one or two sentences for the example file.
     pub about: &'static str,
 }
 
@@ -25,16 +25,16 @@ pub enum ValueKind {
     Text {
         /// Default.
         default: &'static str,
-        /// What is allowed, in words.
+        /// Allowed values, in words.
         allowed: &'static str,
-        /// Is it?
+        /// Returns true if a text is allowed.
         check: fn(&str) -> bool,
     },
     /// One of a few words.
     Choice {
         /// Default.
         default: &'static str,
-        /// All of them.
+        /// All allowed words.
         choices: &'static [&'static str],
     },
     /// A whole number.
@@ -59,36 +59,36 @@ pub enum ValueKind {
     List {
         /// Default.
         default: &'static [&'static str],
-        /// What an item may be, in words.
+        /// Allowed items, in words.
         allowed: &'static str,
-        /// Greatest number of items; the least is 1, or 0 where the default has none.
+        /// Greatest number of items; the least is 1, or 0 if the default is empty.
         items_max: usize,
-        /// Is the item allowed?
+        /// Returns true if an item is allowed.
         check: fn(&str) -> bool,
     },
-    /// A string that may hold a password: then only from where secrets come from.
+    /// A string that may hold a password; with one, it may only come from the sources of secrets.
     Address {
         /// Default.
         default: &'static str,
-        /// What is allowed, in words.
+        /// Allowed values, in words.
         allowed: &'static str,
-        /// Is it?
+        /// Returns true if a text is allowed.
         check: fn(&str) -> bool,
     },
-    /// Something that must not be seen: only from the environment, or from a file of its own that `KEY_file` names.
+    /// A text that must not be seen. It comes from the environment, or from a file of its own that `KEY_file` names.
     Secret,
-    /// Names that somebody else defines, with a text each; some of them may be secrets.
+    /// Names that another system defines, each with a text; some of them may be secrets.
     Table {
-        /// What is allowed, in words.
+        /// Allowed names, in words.
         allowed: &'static str,
-        /// Is the name allowed?
+        /// Returns true if a name is allowed.
         check: fn(&str) -> bool,
-        /// Is what has this name a secret?
+        /// Returns true if the name's text is a secret.
         is_secret: fn(&str) -> bool,
     },
 }
 
-/// The key that a path gives a value to: itself, the table that it is a name of, or the secret whose file it names.
+/// Finds the key that a path gives a value to: itself, the table with that name, or the secret whose file it names.
 pub fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| match &key.kind {
         ValueKind::Secret | ValueKind::Address { .. } => {
@@ -99,33 +99,34 @@ pub fn find(path: &str) -> Option<&'static Key> {
     })
 }
 
-/// Put behind the name of a secret or an address, it names the file that holds it.
+/// Suffix that turns the name of a secret or an address into that of the file that holds it.
 pub const FILE_SUFFIX: &str = "_file";
 
-/// Is there a section of that path?
+/// Returns true if there is a section of that path.
 pub fn is_section(path: &str) -> bool {
     SECTIONS.iter().any(|section| section.path == path)
 }
 
 impl Key {
-    /// The section part of the path.
+    /// Returns the section part of the path.
     pub fn section(&self) -> &'static str {
         self.path.rsplit_once('.').map_or("", |(section, _)| section)
     }
 
-    /// What follows the key and a dot, without the quotes of names that have a dot themselves.
+    /// Returns the path behind the key and a dot, without the quotes of names that contain dots; `None` for other
+    /// paths.
     pub fn entry_of(&self, path: &str) -> Option<String> {
         Some(path.strip_prefix(self.path)?.strip_prefix('.')?.replace('"', ""))
     }
 
-    /// The last part of the path.
+    /// Returns the last part of the path.
     pub fn name(&self) -> &'static str {
         self.path.rsplit_once('.').map_or(self.path, |(_, name)| name)
     }
 }
 
 impl ValueKind {
-    /// What is allowed, in words.
+    /// Returns the allowed values, in words.
     pub fn allowed(&self) -> String {
         match self {
             ValueKind::Text { allowed, .. } | ValueKind::Address { allowed, .. } => (*allowed).to_owned(),

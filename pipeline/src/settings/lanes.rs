@@ -1,6 +1,6 @@
-//! Lanes on GPUs: which GPUs are asked for, whether they are there, what their lanes weigh, and what is known of all lanes' devices.
+//! Lanes on GPUs: the requested GPUs and their presence, the lanes' weights, and the facts about all lanes' devices.
 //!
-//! How GPUs are found is handed in, and asked only where a device may be one.
+//! The probe for GPUs is handed in, and called only if a device may be one.
 
 use warptape_cuda::{Gpu, Inventory};
 use warptape_kernels::Isa;
@@ -11,13 +11,13 @@ use super::syntax::{DeviceSyntax, gpu_of_lane};
 /// How GPUs are found and measured.
 #[derive(Clone, Copy, Debug)]
 pub struct GpuProbe {
-    /// What there is.
+    /// Finds the GPUs of this machine.
     pub inventory: fn() -> Inventory,
-    /// Score of one of them; `None` where it cannot be measured.
+    /// Measures a GPU's score; `None` if it cannot be measured.
     pub score: fn(&Gpu) -> Option<i32>,
 }
 
-/// The GPUs that there are, if one of the devices may be a GPU and a probe is given.
+/// Returns the GPUs of this machine; `None` if no device may be a GPU or no probe is given.
 pub(super) fn inventory_for(devices: &[String], probe: Option<&GpuProbe>) -> Option<Inventory> {
     let may_be_gpu = |device: &String| {
         matches!(DeviceSyntax::parse(device), Some(DeviceSyntax::Auto | DeviceSyntax::Gpu { .. }))
@@ -25,7 +25,7 @@ pub(super) fn inventory_for(devices: &[String], probe: Option<&GpuProbe>) -> Opt
     probe.filter(|_| devices.iter().any(may_be_gpu)).map(|probe| (probe.inventory)())
 }
 
-/// What is allowed instead of GPUs that are not there; `None` if all are.
+/// Returns the text of what is allowed if a GPU is missing; `None` if all are there.
 pub(super) fn absent(devices: &[String], inventory: &Inventory) -> Option<String> {
     let there = inventory.usable();
     let is_absent = |device: &&String| matches!(DeviceSyntax::parse(device), Some(DeviceSyntax::Gpu { ordinal, .. }) if ordinal as usize >= there.len());
@@ -37,8 +37,8 @@ pub(super) fn absent(devices: &[String], inventory: &Inventory) -> Option<String
     Some(format!("GPUs that are there, and {absent} is not: {found}"))
 }
 
-/// Gives lanes on GPUs the GPU's score, shared by the lanes that it has, so that they weigh what they are worth relative to
-/// each other. All weigh 1 if one of the GPUs cannot be measured.
+/// Weighs each lane on a GPU by the GPU's score divided by its number of lanes. All weigh 1 if one of the GPUs cannot
+/// be measured.
 pub(super) fn weigh(lanes: &mut [LaneSpec], inventory: &Inventory, probe: &GpuProbe) {
     let lanes_of = |lanes: &[LaneSpec], gpu: &Gpu| -> Vec<usize> {
         let name = format!("cuda:{}", gpu.ordinal);
@@ -62,7 +62,7 @@ pub(super) fn weigh(lanes: &mut [LaneSpec], inventory: &Inventory, probe: &GpuPr
     }
 }
 
-/// Tells what each lane's device is: its class, its memory, and which others it can copy to without the host.
+/// Describes each lane's device: its class, its memory, and the lanes that it can copy to without the host.
 pub(super) fn describe(lanes: &mut [LaneSpec], gpus: &[Gpu], isa: Isa) {
     let gpu_of = |lane: &LaneSpec| {
         let name = gpu_of_lane(&lane.device)?;
@@ -85,10 +85,10 @@ pub(super) fn describe(lanes: &mut [LaneSpec], gpus: &[Gpu], isa: Isa) {
     }
 }
 
-/// GPUs of a model that are divided alike are alike.
+/// Returns the device class: GPUs of one model that are divided alike have the same one.
 fn class_of(gpu: &Gpu) -> String {
     match &gpu.mig {
-        // Of a divided GPU, CUDA shows one slice: its multiprocessors and memory tell its profile.
+        // CUDA shows one slice of a divided GPU; its multiprocessors and memory identify its profile.
         Some(mig) if mig.is_enabled => {
             format!("{}/mig-{}sm-{}gb", gpu.name, gpu.multiprocessors, gpu.memory_total_bytes >> 30)
         }
@@ -135,7 +135,7 @@ mod tests {
         Inventory { gpus: vec![gpu(0), gpu(1)], missing: None }
     }
 
-    /// Lanes as `DEVICE*WEIGHT`, or what is allowed instead.
+    /// Returns the lanes as `DEVICE*WEIGHT`; an error with what is allowed instead.
     fn lanes(devices: &str, probe: GpuProbe) -> Result<Vec<String>, String> {
         let gpus = Some(probe);
         let environment = vec![("WARPTAPE__ENGINE__DEVICES".to_owned(), devices.to_owned())];
@@ -206,7 +206,7 @@ mod tests {
         };
         assert_eq!(settings("auto", Some(probe)).gpus_missing.as_deref(), Some("no GPU"));
         assert_eq!(settings("cpu:1", Some(probe)).gpus_missing, None);
-        // Who runs no lanes asks for no GPUs, and reads a file of another machine.
+        // A command that runs no lanes looks for no GPUs, and may read the file of another machine.
         assert_eq!(settings("cuda:7,cpu:1", None).specs.len(), 2);
     }
 

@@ -1,4 +1,4 @@
-//! Mistakes in a configuration: what was found where, and what is allowed instead.
+//! Mistakes in a configuration: the place, the value found, and what is allowed instead.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use super::sources::Origin;
 pub struct Mistake {
     /// Dotted path of the key.
     pub key: String,
-    /// Where the value came from.
+    /// Origin of the value.
     pub origin: Origin,
-    /// What was found.
+    /// The value found.
     pub found: String,
-    /// What is allowed.
+    /// The allowed values, in words.
     pub allowed: String,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Why there is no configuration.
+/// Reasons for a configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file cannot be read.
@@ -32,7 +32,7 @@ pub enum SettingsError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         cause: std::io::Error,
     },
     /// The file is not TOML.
@@ -40,7 +40,7 @@ pub enum SettingsError {
     Syntax {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with line and column.
+        /// The mistake, with line and column.
         found: String,
     },
     /// Values are wrong: all of them.

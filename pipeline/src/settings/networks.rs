@@ -8,7 +8,7 @@ use super::relations::{Relation, relation};
 use super::show::Effective;
 use crate::network_file::read;
 
-/// Reads the networks, and has policies name the whole hashes of theirs. The mistakes in either.
+/// Reads the networks, and replaces prefixes of hashes in policies by whole hashes. Returns the mistakes in either.
 pub(super) fn take_up(
     settings: &mut Settings,
     effective: &[Effective],
@@ -33,7 +33,7 @@ pub(super) fn take_up(
     }
     if let Err(allowed) = name_whole(&mut settings.scheduler.risk.policy, &settings.task_policies.networks) {
         mistakes.push(relation(effective, "risk.policy", Some("risk.networks"), &allowed));
-        // What else is wrong is said without it.
+        // The other checks go on without the policy.
         settings.scheduler.risk.policy.clear();
     }
     for policy in settings.task_policies.shadow.iter_mut().flat_map(|shadow| &mut shadow.policies) {
@@ -48,7 +48,8 @@ pub(super) fn take_up(
     mistakes
 }
 
-/// Leaves networks alone, and policies that name some: for commands that run no scheduler of this configuration, whose files may be elsewhere.
+/// Drops policies that name networks, for commands that run no scheduler of this configuration: the files may be on
+/// another machine.
 pub(super) fn leave(settings: &mut Settings) {
     if dqn::prefix_of(&settings.scheduler.risk.policy).is_some() {
         settings.scheduler.risk.policy.clear();
@@ -56,7 +57,7 @@ pub(super) fn leave(settings: &mut Settings) {
     settings.task_policies.shadow = None;
 }
 
-/// Has a policy name the whole hash of its network, if it names one; what is allowed if that is not there.
+/// Replaces the prefix of a network's hash in a policy by the whole hash; the error says what is allowed.
 fn name_whole(policy: &mut String, networks: &[Trained]) -> Result<(), String> {
     let Some(prefix) = dqn::prefix_of(policy) else { return Ok(()) };
     let mut named = networks.iter().filter(|trained| trained.hash.starts_with(prefix));

@@ -1,4 +1,4 @@
-//! The typed settings of each part, built from checked values, and what the parts are told of them.
+//! The typed settings of each part, built from checked values, and the configurations that parts get from them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use super::sections::{
 use super::syntax;
 use crate::runtime::{COMMIT_BYTES_MAX, ConfiguredLanes, EngineConfig, TopicPlan, faulty};
 
-/// Processes that a group on Kafka has room for.
+/// Default number of processes that a group on Kafka has room for.
 const JOURNAL_PARTITIONS_KAFKA: i32 = 16;
-/// How long a GPU may take to be opened, at least: its kernels may have to be compiled.
+/// Least deadline for opening a GPU: its kernels may have to be compiled.
 const DEVICE_OPEN_DEADLINE_MIN: Duration = Duration::from_secs(60);
-/// Bytes of rows that are kept of a partition's groups on GPUs: of a million rows and more in batches of some size.
+/// Bytes of rows kept for a partition's groups on GPUs: a million rows and more, in batches of some size.
 const KEPT_BYTES_MAX: usize = 64 << 20;
-/// Time between looks at how GPUs fare: what changes on them takes as long.
+/// Time between samples of the GPUs' state; changes on them take about as long.
 const DEVICE_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Everything that can be configured, parsed and checked.
@@ -47,11 +47,11 @@ pub struct Settings {
     pub registry: RegistrySettings,
     /// Section `otlp`.
     pub otlp: OtlpSettings,
-    /// Section `engine`. A node without a name has got one.
+    /// Section `engine`. The node has a name, by default one made of the ordinal.
     pub engine: EngineSettings,
-    /// Section `scheduler`, and what the scheduler is told of section `risk`.
+    /// Section `scheduler`, with the scheduler's part of section `risk`.
     pub scheduler: SchedulerConfig,
-    /// Section `autoscale`; none where its policy is `off`.
+    /// Section `autoscale`; `None` if its policy is `off`.
     pub autoscale: Option<AutoscaleConfig>,
     /// Section `risk`.
     pub risk: RiskSettings,
@@ -61,29 +61,29 @@ pub struct Settings {
     pub endpoint: EndpointSettings,
     /// The lanes on `engine.devices`.
     pub lanes: LaneSettings,
-    /// What policies of tasks are given, of section `risk`.
+    /// Inputs of policies of tasks, from section `risk`.
     pub task_policies: TaskPolicySettings,
 }
 
-/// The lanes, and why they are no others.
+/// The lanes, and why there are none on GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneSettings {
-    /// By index.
+    /// Lanes by index.
     pub specs: Vec<LaneSpec>,
-    /// Why none of them is on a GPU, though it might be: what was not found.
+    /// Reason that no lane is on a GPU although the devices allow one: what was not found; `None` otherwise.
     pub gpus_missing: Option<String>,
 }
 
-/// What policies of tasks are given.
+/// Inputs of policies of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskPolicySettings {
-    /// Networks that they may name.
+    /// Networks that policies may name.
     pub networks: Vec<Trained>,
-    /// Those in the shadow of the one that decides.
+    /// Policies in the shadow of the one that decides; `None` if there are none.
     pub shadow: Option<ShadowConfig>,
 }
 
-/// The settings that checked values amount to, on a machine with so many cores and these GPUs.
+/// Builds the settings from checked values, on a machine with so many cores and these GPUs.
 pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Inventory>) -> Settings {
     let mut engine = EngineSettings::read(values);
     if engine.node.is_empty() {
@@ -118,7 +118,8 @@ pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Invent
 }
 
 impl Settings {
-    /// What the engine is told: these settings and the writer schemas of a registry, with the fastest instructions that this processor has.
+    /// Returns the engine's configuration: these settings, the writer schemas of a registry, and the fastest
+    /// instruction set of this processor.
     pub fn engine_config(&self, schemas: Option<Arc<dyn SchemaSource>>) -> EngineConfig {
         let ns = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         let engine = &self.engine;
@@ -167,19 +168,19 @@ impl Settings {
         }
     }
 
-    /// Whether the log is a Kafka cluster.
+    /// True if the log is a Kafka cluster.
     pub fn is_on_kafka(&self) -> bool {
         self.log.url.starts_with("kafka:")
     }
 
-    /// The folder that an embedded log is in.
+    /// Returns the folder of an embedded log; `None` on Kafka.
     pub fn log_folder(&self) -> Option<PathBuf> {
         let path = Path::new(self.log.url.strip_prefix("sqlite:")?);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         Some(folder.unwrap_or(Path::new(".")).to_owned())
     }
 
-    /// How topics are created.
+    /// Returns the plan by which topics are created.
     pub fn topic_plan(&self) -> TopicPlan {
         let journal_partitions = match self.topics.journal_partitions {
             0 if self.is_on_kafka() => JOURNAL_PARTITIONS_KAFKA,
@@ -195,7 +196,7 @@ impl Settings {
         }
     }
 
-    /// What the keeper of hot state is told.
+    /// Returns the configuration of hot state.
     pub fn hot_config(&self) -> HotConfig {
         HotConfig {
             prefix: format!("{}{}", self.hot_state.prefix, self.topics.prefix),

@@ -1,5 +1,5 @@
-//! Mistakes that show only when keys are seen together. The crates that live by a relation say what it is, and name its fields; here these
-//! become keys.
+//! Mistakes that show only when keys are seen together. The crates that depend on a relation check it and name its
+//! fields; here the fields become keys.
 
 use warptape_cuda::Inventory;
 use warptape_scheduler::{GROUPS_TOTAL_MAX, autoscale::check_autoscale, check_config};
@@ -18,18 +18,18 @@ const LATENESS_BY_VENUE: &str = "stages.lateness_by_venue";
 /// A mistake that shows only when keys are seen together.
 pub(super) struct Relation {
     pub(super) mistake: Mistake,
-    /// The other key.
+    /// The other key; `None` if the mistake concerns one key only.
     against: Option<&'static str>,
 }
 
 impl Relation {
-    /// Whether the value of a key is a part of it.
+    /// True if the key is part of the relation.
     pub(super) fn involves(&self, path: &str) -> bool {
         self.mistake.key == path || self.against == Some(path)
     }
 }
 
-/// Mistakes that show only when keys are seen together. The crates that live by a relation say what it is.
+/// Returns the mistakes that show only when keys are seen together. The crates that depend on a relation check it.
 pub(super) fn relations(
     settings: &Settings,
     effective: &[Effective],
@@ -41,7 +41,7 @@ pub(super) fn relations(
         mistakes.push(relation(effective, "engine.devices", None, &allowed));
     }
     let lanes = settings.lanes.specs.len();
-    // Who does not know the GPUs does not know what `auto` comes to.
+    // The number of lanes of `auto` is unknown if the GPUs are unknown.
     let counted = inventory.is_some() || !devices.iter().any(|device| device == "auto");
     if counted && lanes > LANES_MAX {
         mistakes.push(relation(
@@ -127,7 +127,7 @@ pub(super) fn relations(
     mistakes
 }
 
-/// The relation of a field of a section's struct to another field beside it, if there is one.
+/// Returns the relation of a section's field to another field beside it, if there is one.
 fn relation_of_fields(
     effective: &[Effective],
     section: &str,
@@ -135,13 +135,13 @@ fn relation_of_fields(
     against: Option<&str>,
     allowed: &str,
 ) -> Relation {
-    // A mistake may be within an item of a list, such as `risk.tenant_weights[3].weight`.
+    // A mistake may lie within an item of a list, such as `risk.tenant_weights[3].weight`.
     let field = field.split('[').next().unwrap_or(field);
     let (outer, field) = field.rsplit_once('.').unwrap_or(("", field));
     let key_of = |field: &str| {
         let is_section = |path: &str| match path.strip_prefix(section) {
             Some(within) => within.trim_start_matches('.') == outer,
-            // The scheduler's struct holds that of risk tasks, which are a section of their own.
+            // The scheduler's struct holds that of risk tasks, whose keys are a section of their own.
             None => path == outer,
         };
         KEYS.iter().find(|key| key.field == field && is_section(key.section())).map(|key| key.path)
@@ -150,7 +150,7 @@ fn relation_of_fields(
     relation(effective, path, against.and_then(key_of), allowed)
 }
 
-/// The relation of a key to another one, if there is another one.
+/// Returns the relation of a key to another one, if there is one.
 pub(super) fn relation(
     effective: &[Effective],
     path: &str,

@@ -1,7 +1,7 @@
-//! What must not be seen: passwords and private keys, from where they may come, and how they are told.
+//! Passwords and private keys: their sources, and how messages show them.
 //!
-//! A [`Secret`] prints as `***`. It comes from an environment variable, or from a file that one names; a configuration
-//! file is copied, committed and shown to others, so a secret in it is refused.
+//! A [`Secret`] prints as `***`. It comes from an environment variable, or from a file that one names. Configuration
+//! files are copied, committed and shown to others, so a secret in one is refused.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::sources::{Assignment, ENVIRONMENT_PREFIX, Leaf, Origin};
 use crate::bounded_file;
 use warptape_hot::without_password;
 
-/// Longest secret file, in bytes: a private key with its certificates has some thousand.
+/// Longest secret file, in bytes: a private key with its certificates has some thousands.
 const FILE_BYTES_MAX: u64 = 65_536;
 
 /// A password or the like.
@@ -21,12 +21,12 @@ const FILE_BYTES_MAX: u64 = 65_536;
 pub struct Secret(String);
 
 impl Secret {
-    /// A secret of this text.
+    /// Wraps a text as a secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the one who has to present it.
+    /// Returns the text itself, for presenting it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -38,12 +38,13 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Does the leaf name a file that holds the secret, rather than give it?
+/// Returns true if the leaf names a file that holds the secret, rather than the secret.
 pub(super) fn names_file(leaf: &Leaf) -> bool {
     leaf.path.ends_with(FILE_SUFFIX)
 }
 
-/// The secret that a leaf gives or names the file of. `path` is the dotted path of the secret.
+/// Returns the secret of a leaf, from the leaf itself or from the file that it names. `path` is the dotted path of the
+/// secret.
 pub(super) fn read(path: &str, leaf: &Leaf) -> Result<Secret, Mistake> {
     let mistake = |found: String, allowed: String| Mistake {
         key: path.to_owned(),
@@ -64,13 +65,13 @@ pub(super) fn read(path: &str, leaf: &Leaf) -> Result<Secret, Mistake> {
     }
 }
 
-/// Is the leaf an address with a password, in a file that others read?
+/// Returns true if the leaf is an address with a password in a configuration file, which others read.
 pub(super) fn is_misplaced(leaf: &Leaf) -> bool {
     let has_password = |text: &str| without_password(text) != text;
     matches!(leaf.origin, Origin::File { .. }) && leaf.value.as_str().is_some_and(has_password)
 }
 
-/// What is to be said of a flag that has a password in its address; nothing where it has none.
+/// Returns the warning for a flag that has a password in its address; `None` if it has none.
 pub fn exposed_password(flag: &Assignment) -> Option<String> {
     let is_exposed = match flag.value.strip_prefix("kafka:") {
         Some(brokers) => brokers.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')),
@@ -85,7 +86,7 @@ pub fn exposed_password(flag: &Assignment) -> Option<String> {
     })
 }
 
-/// The mistake of a secret where it does not belong.
+/// Returns the mistake of a secret that others can read at its place.
 pub(super) fn misplaced(path: &str, leaf: &Leaf) -> Mistake {
     Mistake {
         key: path.to_owned(),
@@ -103,12 +104,12 @@ fn read_file(path: &str) -> Result<Secret, String> {
     let bytes = bounded_file::read(std::path::Path::new(path), FILE_BYTES_MAX)
         .map_err(|error| format!("cannot be read: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
-    // Editors and `echo` end a file with a newline that nobody means.
+    // Editors and `echo` end a file with a newline that is not part of the secret.
     let text = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
     if text.is_empty() { Err("is empty".to_owned()) } else { Ok(Secret::new(text)) }
 }
 
-/// How to give the secret of this path, in words.
+/// Returns the ways to give the secret of this path, in words.
 pub(super) fn ways_of(path: &str) -> String {
     let name = format!("{ENVIRONMENT_PREFIX}{}", path.to_uppercase().replace('.', "__"));
     format!("environment variable {name}, or {name}_FILE with the path of a file that holds it")

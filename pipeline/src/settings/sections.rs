@@ -1,4 +1,4 @@
-//! All keys, section by section: each is declared once, with its default, its limits, its words and the field that it is read into.
+//! All keys, section by section: each is declared once, with its default, its limits, its comment and its field.
 
 mod autoscale;
 mod endpoint;

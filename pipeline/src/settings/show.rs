@@ -16,11 +16,11 @@ pub struct Effective {
     pub key: &'static Key,
     /// Its value.
     pub value: Setting,
-    /// Where that came from.
+    /// Origin of the value.
     pub origin: Origin,
 }
 
-/// All effective values as TOML, each with its origin as a comment.
+/// Returns all effective values as TOML, each with its origin as a comment.
 pub fn effective_toml(effective: &[Effective]) -> String {
     let mut text = String::new();
     for section in SECTIONS {
@@ -59,7 +59,7 @@ fn named(name: &str, text: &EntryText) -> String {
     }
 }
 
-/// Lines with their origins, which begin in one column.
+/// Appends lines with their origins, which begin in one column.
 fn push_lines<'a>(text: &mut String, lines: impl Iterator<Item = (String, &'a Origin)>) {
     let lines: Vec<_> = lines.collect();
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
@@ -69,7 +69,7 @@ fn push_lines<'a>(text: &mut String, lines: impl Iterator<Item = (String, &'a Or
     }
 }
 
-/// The example file: all keys with their defaults, what they are for and what is allowed.
+/// Returns the example file: all keys with their defaults, their purposes and the allowed values.
 pub fn example_toml() -> String {
     let mut text = String::from(
         "# Warptape's configuration: all keys with their defaults.\n\
@@ -102,7 +102,7 @@ pub fn example_toml() -> String {
     text
 }
 
-/// A comment must not spill into the next line, whatever a file is called.
+/// Replaces control characters by `?`: a line break in a file's name would carry the comment into the next line.
 fn one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

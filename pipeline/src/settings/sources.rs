@@ -1,4 +1,4 @@
-//! Where values come from, layered: built-in defaults, a command's own defaults, the file, the environment, flags.
+//! Sources of values, in layers: built-in defaults, a command's own defaults, the file, the environment, flags.
 //!
 //! It merges the layers and keeps the origin of each value. It must not know which keys exist.
 
@@ -19,12 +19,12 @@ use crate::bounded_file::{self, SETTINGS_BYTES_MAX};
 /// Every variable that begins with this is a setting: `WARPTAPE__SECTION__KEY`.
 pub const ENVIRONMENT_PREFIX: &str = "WARPTAPE__";
 
-/// Everything a configuration is made from.
+/// All inputs of a configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// Values that the command prefers to the built-in defaults.
     pub preferences: Vec<Assignment>,
-    /// The TOML file, if any.
+    /// The TOML file; `None` if there is none.
     pub file: Option<PathBuf>,
     /// Environment variables as pairs of name and value; those without the prefix are ignored.
     pub environment: Vec<(String, String)>,
@@ -32,16 +32,16 @@ pub struct Sources {
     pub flags: Vec<Assignment>,
     /// Cores of this machine, for `auto` devices.
     pub cores: usize,
-    /// How its GPUs are found; `None` where nobody wants to know, and any may be named.
+    /// Probe for GPUs; `None` for commands that run no lanes, which may name any GPU.
     pub gpus: Option<GpuProbe>,
-    /// Whether the files of networks are read that `risk.networks` names.
+    /// True if the files of networks in `risk.networks` are read.
     pub reads_networks: bool,
 }
 
-/// A value given as text by something that has a name.
+/// A value given as text by a flag or a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Who gives it: `--log`, `demo`.
+    /// Name of the giver: `--log`, `demo`.
     pub giver: &'static str,
     /// Dotted path of the key.
     pub key: &'static str,
@@ -49,7 +49,7 @@ pub struct Assignment {
     pub value: String,
 }
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Built in.
@@ -82,7 +82,7 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Which layer it is: the greater one has the last word.
+    /// Returns the rank of the layer: a higher one overrides a lower one.
     pub fn layer(&self) -> usize {
         match self {
             Origin::Default => 0,
@@ -93,13 +93,13 @@ impl Origin {
         }
     }
 
-    /// Are values of this origin text that still has to be parsed into numbers and lists?
+    /// Returns true if values of this origin are text that still has to be parsed into numbers and lists.
     pub fn is_text(&self) -> bool {
         !matches!(self, Origin::File { .. })
     }
 }
 
-/// The merged layers: a tree of values whose tags lead back to their origin.
+/// The merged layers: a tree of values with tags that name their origins.
 pub struct Layers {
     figment: Figment,
     values: Dict,
@@ -112,7 +112,7 @@ pub struct Leaf {
     pub path: String,
     /// The value: an empty [`Value::Dict`] is a section without keys.
     pub value: Value,
-    /// Where it came from.
+    /// Origin of the value.
     pub origin: Origin,
 }
 
@@ -144,13 +144,13 @@ impl Layers {
         for assignment in &sources.flags {
             figment = figment.merge(Layer::text(FLAG, assignment.giver, assignment.key, &assignment.value));
         }
-        // Every layer above is a tree of plain values that was parsed already: merging them cannot fail.
+        // Every layer above is a tree of parsed values, so merging them cannot fail.
         let mut profiles = figment.data().expect("layers hold parsed values");
         let values = profiles.remove(&Profile::Default).unwrap_or_default();
         Ok(Layers { figment, values, file_lines })
     }
 
-    /// All leaves by path.
+    /// Returns all leaves, by path.
     pub fn leaves(&self) -> Vec<Leaf> {
         let mut leaves = Vec::new();
         self.collect("", &self.values, &mut leaves);
@@ -195,7 +195,7 @@ struct Layer {
 }
 
 impl Layer {
-    /// One value under a dotted path.
+    /// Returns a layer of one value under a dotted path.
     fn text(layer: &'static str, giver: &str, path: &str, value: &str) -> Layer {
         let mut names = path.rsplit('.');
         let last = names.next().unwrap_or_default();
@@ -222,7 +222,7 @@ fn joined(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name } else { format!("{prefix}.{name}") }
 }
 
-/// The line itself is not repeated: it may hold a secret that does not belong there.
+/// Returns the error without the line itself: it may hold a secret in the wrong place.
 fn syntax_error(path: &Path, text: &str, span: Option<Range<usize>>, found: &str) -> SettingsError {
     let before = &text[..span.map_or(0, |span| span.start)];
     let line = 1 + before.matches('\n').count();
@@ -231,7 +231,7 @@ fn syntax_error(path: &Path, text: &str, span: Option<Range<usize>>, found: &str
     SettingsError::Syntax { path: path.to_owned(), found }
 }
 
-/// The line of every key of the file, from 1.
+/// Returns the line of every key of the file, from 1.
 fn lines_of_keys(path: &Path, text: &str) -> Result<BTreeMap<String, usize>, SettingsError> {
     let document =
         ImDocument::parse(text).map_err(|error| syntax_error(path, text, error.span(), error.message()))?;

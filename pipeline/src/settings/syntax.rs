@@ -14,19 +14,19 @@ pub const LANES_MAX: usize = 64;
 pub const GPU_LANES_MAX: usize = 16;
 /// Greatest number of lanes that stand by.
 const STAND_BY_MAX: usize = 8;
-/// The latest that ticks of a venue may be: an hour.
+/// Greatest lateness of a venue's ticks: an hour.
 const LATENESS_MAX_NS: i64 = 3_600_000_000_000;
 /// Longest name of a group, a node or a topic prefix, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`.
+/// Returns true for `sqlite:PATH` and `kafka:HOST:PORT[,HOST:PORT…]`.
 pub fn is_log_url(text: &str) -> bool {
     text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty())
         || text.strip_prefix("kafka:").is_some_and(is_broker_list)
 }
 
-/// The URL of a log that was given as one, or as the path of its file. What has a colon and no slash before it is no path: it may be a
-/// mistyped URL, or a broker, and stays as it is.
+/// Returns the URL of a log given as a URL or as the path of its file. A text with a colon and no slash before it stays
+/// as it is: it may be a mistyped URL, or a broker.
 pub fn log_url(text: &str) -> String {
     let is_path = match text.split_once(':') {
         None => !text.is_empty(),
@@ -35,30 +35,30 @@ pub fn log_url(text: &str) -> String {
     if is_path { format!("sqlite:{text}") } else { text.to_owned() }
 }
 
-/// A name that is safe in file names, topic names and metrics.
+/// Returns true for a name that is safe in file names, topic names and metrics.
 pub fn is_name(text: &str) -> bool {
     !text.is_empty() && is_topic_prefix(text)
 }
 
-/// A name, or nothing.
+/// Returns true for a name and for an empty text.
 pub fn is_topic_prefix(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     text.len() <= NAME_BYTES_MAX && text.bytes().all(allowed)
 }
 
-/// A tenant and its weight, of `TENANT=WEIGHT`.
+/// Parses a tenant and its weight, `TENANT=WEIGHT`.
 pub fn tenant_weight(text: &str) -> Option<TenantWeight> {
     let (tenant, weight) = text.split_once('=')?;
     let weight = weight.parse().ok().filter(|weight| (1..=TENANT_WEIGHT_MAX).contains(weight))?;
     is_name(tenant).then(|| TenantWeight { tenant: tenant.to_owned(), weight })
 }
 
-/// `TENANT=WEIGHT`.
+/// Returns true for `TENANT=WEIGHT`.
 pub fn is_tenant_weight(text: &str) -> bool {
     tenant_weight(text).is_some()
 }
 
-/// What a tenant, or a cohort of tenants, may have known at a time: a name, and words with a value each.
+/// Parses the quota of a tenant or a cohort of tenants: a name, and words with a value each.
 pub fn quota(text: &str) -> Option<Quota> {
     let mut words = text.split_whitespace();
     let name = words.next().filter(|name| is_name(name))?.to_owned();
@@ -80,22 +80,22 @@ pub fn quota(text: &str) -> Option<Quota> {
     Some(quota)
 }
 
-/// Whether [`quota`] can read it.
+/// Returns true if [`quota`] can read the text.
 pub fn is_quota(text: &str) -> bool {
     quota(text).is_some()
 }
 
-/// Beginning of the names of keys in Redis.
+/// Returns true for a prefix of keys in Redis.
 pub fn is_key_prefix(text: &str) -> bool {
     is_topic_prefix(&text.replace(':', "."))
 }
 
-/// Numbers of an address and a port to listen on, or nothing.
+/// Returns true for a numeric address with a port to listen on, and for an empty text.
 pub fn is_listen_address(text: &str) -> bool {
     text.is_empty() || text.parse::<std::net::SocketAddr>().is_ok()
 }
 
-/// A name of a machine.
+/// Returns true for a host name.
 pub fn is_host_name(text: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()
@@ -104,12 +104,12 @@ pub fn is_host_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_part)
 }
 
-/// `memory` or the URL of a Redis.
+/// Returns true for `memory` and for the URL of a Redis.
 pub fn is_hot_state_url(text: &str) -> bool {
     HotUrl::parse(text).is_some()
 }
 
-/// What an item of `engine.devices` says.
+/// An item of `engine.devices`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceSyntax {
     /// `auto`: all GPUs, or all cores but one.
@@ -123,13 +123,13 @@ pub enum DeviceSyntax {
     Gpu {
         /// N.
         ordinal: u32,
-        /// M, or one.
+        /// M, or 1.
         lanes: usize,
     },
 }
 
 impl DeviceSyntax {
-    /// `None` if it is none of them.
+    /// Parses an item; `None` if it is none of these forms.
     pub fn parse(text: &str) -> Option<DeviceSyntax> {
         if text == "auto" {
             return Some(DeviceSyntax::Auto);
@@ -150,16 +150,16 @@ impl DeviceSyntax {
     }
 }
 
-/// `cpu:N`, `cuda:N`, `cuda:N#M` or `auto`.
+/// Returns true for `cpu:N`, `cuda:N`, `cuda:N#M` and `auto`.
 pub fn is_device(text: &str) -> bool {
     DeviceSyntax::parse(text).is_some()
 }
 
-/// Lanes of equal weight, one for each of the devices' lanes in order, on a machine of so many cores and GPUs that can be
-/// used. Where all are on GPUs, there are some of weight 0 on the CPU behind them, which stand by.
+/// Returns one lane of weight 1 for each lane of the devices, in order, on a machine of so many cores and usable GPUs.
+/// If all are on GPUs, stand-by lanes of weight 0 on the CPU follow.
 pub fn lanes(devices: &[String], cores: usize, gpus: usize) -> Vec<LaneSpec> {
     let spare_cores = cores.saturating_sub(1);
-    // Each lane's GPU.
+    // GPU of each lane; `None` for a lane on the CPU.
     let mut places: Vec<Option<u32>> = Vec::new();
     for device in devices.iter().filter_map(|device| DeviceSyntax::parse(device)) {
         match device {
@@ -188,27 +188,27 @@ pub fn lanes(devices: &[String], cores: usize, gpus: usize) -> Vec<LaneSpec> {
     places.iter().enumerate().map(lane).collect()
 }
 
-/// The GPU that a lane is on, by the name it is opened with: `cuda:0` for `cuda:0` and `cuda:0#1`.
+/// Returns the GPU that a lane is on, by the name it is opened with: `cuda:0` for `cuda:0` and `cuda:0#1`.
 pub fn gpu_of_lane(device: &str) -> Option<&str> {
     let name = device.split('#').next()?;
     name.starts_with("cuda:").then_some(name)
 }
 
-/// A name that librdkafka may know, and that is not Warptape's own to set.
+/// Returns true for a name that librdkafka may know and Warptape does not set itself.
 pub fn is_librdkafka_property(name: &str) -> bool {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
     !name.is_empty() && name.bytes().all(allowed) && !KafkaOptions::is_reserved(name)
 }
 
-/// Passwords, client secrets, passphrases and private keys, by what such things are called.
+/// Returns true for names of passwords, client secrets, passphrases and private keys.
 pub fn is_secret_name(name: &str) -> bool {
     ["password", "secret", "passphrase", "key.pem", "ssl_key", "sasl.oauthbearer.config"]
         .iter()
         .any(|word| name.contains(word))
 }
 
-/// An HTTP address without user information, query and fragment; or nothing.
+/// Returns true for an HTTP address without user information, query and fragment, and for an empty text.
 pub fn is_registry_url(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) else {
         return text.is_empty();
@@ -218,17 +218,17 @@ pub fn is_registry_url(text: &str) -> bool {
     !host.is_empty() && !host.starts_with(':') && rest.bytes().all(plain)
 }
 
-/// A user name of HTTP's basic authentication, or nothing.
+/// Returns true for a user name of HTTP's basic authentication, and for an empty text.
 pub fn is_username(text: &str) -> bool {
     !text.contains(':') && !text.chars().any(char::is_control)
 }
 
-/// A venue and how late its ticks may be.
+/// Returns true for a venue with the lateness of its ticks.
 pub fn is_venue_lateness(text: &str) -> bool {
     venue_lateness(text).is_some()
 }
 
-/// A venue and how late its ticks may be, in nanoseconds: `BYBIT=5s`.
+/// Parses a venue and the lateness of its ticks, in nanoseconds: `BYBIT=5s`.
 pub fn venue_lateness(text: &str) -> Option<(String, i64)> {
     let (venue, lateness) = text.split_once('=')?;
     let is_venue = !venue.is_empty() && !venue.contains([':', ' ']);
@@ -240,7 +240,7 @@ pub fn venue_lateness(text: &str) -> Option<(String, i64)> {
     }
 }
 
-/// A bar specification.
+/// Returns true for a bar specification.
 pub fn is_bar(text: &str) -> bool {
     text.parse::<BarSpec>().is_ok()
 }

@@ -1,4 +1,4 @@
-//! Keys that are tables of names which somebody else defines: each name has its own origin, and may be a secret.
+//! Keys that are tables of names which another system defines: each name has its own origin, and may be a secret.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,21 @@ use super::value;
 pub struct Entry {
     /// Its text.
     pub text: EntryText,
-    /// Where that came from.
+    /// Origin of the text.
     pub origin: Origin,
 }
 
-/// What a name of a table stands for.
+/// Text of a name in a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryText {
-    /// For anybody to see.
+    /// A text that anybody may see.
     Plain(String),
-    /// For nobody.
+    /// A text that nobody may see.
     Secret(Secret),
 }
 
 impl EntryText {
-    /// The text itself, secret or not.
+    /// Returns the text itself, secret or not.
     pub fn reveal(&self) -> &str {
         match self {
             EntryText::Plain(text) => text,
@@ -38,7 +38,7 @@ impl EntryText {
     }
 }
 
-/// The table that these leaves amount to; of a name that is given twice, the later layer's.
+/// Builds the table from these leaves; the later layer wins if a name is given twice.
 pub(super) fn read(key: &Key, leaves: &[Leaf], mistakes: &mut Vec<Mistake>) -> BTreeMap<String, Entry> {
     let ValueKind::Table { check, is_secret, .. } = &key.kind else {
         unreachable!("{} is no table", key.path);
@@ -52,7 +52,7 @@ pub(super) fn read(key: &Key, leaves: &[Leaf], mistakes: &mut Vec<Mistake>) -> B
             allowed: key.kind.allowed(),
         };
         let Some(given) = key.entry_of(&leaf.path) else {
-            // The table itself: empty, or something else altogether.
+            // The leaf is the table itself: empty, or a value of another type.
             if leaf.value.as_dict().is_none() {
                 mistakes.push(refused(&value::shown(&leaf.value)));
             }
@@ -83,7 +83,7 @@ pub(super) fn read(key: &Key, leaves: &[Leaf], mistakes: &mut Vec<Mistake>) -> B
     entries
 }
 
-/// A text, or a number or truth as text.
+/// Returns a text, or a number or truth value as text; `None` for other values.
 fn text_of(found: &Value) -> Option<String> {
     match found {
         Value::String(_, text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! Tables of configurations and what becomes of them.
+//! Tables of configurations and their results.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ fn read(
     })
 }
 
-/// The mistakes as `key @ origin: found; allowed`, with the file's folder cut off.
+/// Returns the mistakes as `key @ origin: found; allowed`, without the file's folder.
 fn mistakes(
     toml: &str,
     environment: &[(&str, &str)],
@@ -177,7 +177,7 @@ fn whatever_a_value_is_the_key_is_named_or_it_is_taken() {
                         assert_ne!(origin_of(&effective, key.path), &Origin::Default, "{value}")
                     }
                     Err(SettingsError::Mistakes(mistakes)) => {
-                        // A value of the right type may be at odds with another key of the section.
+                        // A value of the right type may contradict another key of the section.
                         let is_named = |mistake: &Mistake| {
                             mistake.key == key.path
                                 || mistake.key.starts_with(key.section())
@@ -261,7 +261,7 @@ fn relations_between_keys() {
         let toml = format!("[stages]\nlateness_by_venue = [\"{wrong}\"]");
         assert_eq!(found(&toml), [format!("stages.lateness_by_venue @ w.toml:2: [\"{wrong}\"]")]);
     }
-    // Beside other mistakes too, but not where one of the two keys is itself refused.
+    // The relation is reported beside other mistakes, but not if one of its keys is itself refused.
     assert_eq!(
         found("[stages.indicators]\nsma = 0\nema_fast = 200"),
         ["stages.indicators.sma @ w.toml:2: 0", "stages.indicators.ema_fast @ w.toml:3: 200"]
@@ -435,7 +435,7 @@ fn secrets_elsewhere_are_refused_and_not_repeated() {
     found(&format!("[schema_registry]\nurl = \"http://me:{HIDDEN}@host:1\""));
     found(&format!("[kafka.properties]\nsasl.password = [\"{HIDDEN}\"]"));
     found(&format!("[kafka.property]\nsasl.password = \"{HIDDEN}\""));
-    // A line that is no TOML is named by its number.
+    // The message gives the number of a line that is not TOML, not its text.
     let broken =
         read(&format!("[kafka.properties]\nsasl.password = \"{HIDDEN}"), &[], &[]).unwrap_err().to_string();
     assert!(broken.contains("line 2") && !broken.contains(HIDDEN), "{broken}");
@@ -466,7 +466,7 @@ fn properties_of_librdkafka_are_passed_on_but_warptapes_own() {
         "[kafka.properties]\n\"ssl.ca.location\" = \"file\"\n\"enable.ssl.certificate.verification\" = false";
     assert_eq!(value(quoted, &[], "enable.ssl.certificate.verification").as_deref(), Some("false"));
     assert_eq!(value(quoted, &[], "ssl.ca.location").as_deref(), Some("file"));
-    // However the file writes the name, the environment has the last word.
+    // The environment overrides the file, however the file writes the name.
     let environment = [("WARPTAPE__KAFKA__PROPERTIES__SSL__CA__LOCATION", "environment")];
     assert_eq!(value(quoted, &environment, "ssl.ca.location").as_deref(), Some("environment"));
 
@@ -518,7 +518,7 @@ fn a_missing_file_is_named() {
     assert!(error.contains("no/such.toml") && error.contains("-c"), "{error}");
 }
 
-/// `WARPTAPE_UPDATE_EXAMPLE=1 cargo test -p warptape-pipeline example_file` writes the file anew.
+/// `WARPTAPE_UPDATE_EXAMPLE=1 cargo test -p warptape-pipeline example_file` rewrites the file.
 #[test]
 fn the_example_file_is_the_table_of_keys() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../warptape.example.toml");

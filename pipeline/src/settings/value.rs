@@ -20,14 +20,14 @@ pub enum Setting {
     Number(f64),
     /// A list of strings.
     List(Vec<String>),
-    /// A secret, if it was given.
+    /// A secret; `None` if it was not given.
     Secret(Option<Secret>),
-    /// Names with a text each.
+    /// Names, each with a text.
     Table(BTreeMap<String, Entry>),
 }
 
 impl Setting {
-    /// The default of a kind.
+    /// Returns the default of a kind.
     pub fn default_of(kind: &ValueKind) -> Setting {
         match kind {
             ValueKind::Text { default, .. }
@@ -43,7 +43,7 @@ impl Setting {
         }
     }
 
-    /// The value as TOML, without the password of a URL; of secrets and tables, only what they are.
+    /// Returns the value as TOML, without the password of a URL; for secrets and tables, only their kind.
     pub fn to_toml(&self) -> String {
         match self {
             Setting::Text(text) => toml_edit::Value::from(without_password(text)).to_string(),
@@ -55,8 +55,8 @@ impl Setting {
         }
     }
 
-    /// The value that was found, if the kind (neither secret nor table) allows it. `is_text` says that it came as text that still has to be
-    /// parsed, as from an environment variable.
+    /// Returns the found value if the kind (neither secret nor table) allows it, else `None`. `is_text` is true for
+    /// text that still has to be parsed, as from an environment variable.
     pub fn parse(kind: &ValueKind, found: &Value, is_text: bool) -> Option<Setting> {
         let setting = match (kind, found) {
             (ValueKind::Integer { .. }, Value::String(_, text)) if is_text => {
@@ -82,7 +82,7 @@ impl Setting {
         setting.is_allowed(kind).then_some(setting)
     }
 
-    /// Does the kind allow it?
+    /// Returns true if the kind allows the value.
     pub fn is_allowed(&self, kind: &ValueKind) -> bool {
         match (kind, self) {
             (ValueKind::Text { check, .. } | ValueKind::Address { check, .. }, Setting::Text(text)) => {
@@ -101,7 +101,7 @@ impl Setting {
     }
 }
 
-/// What was found, for a message; without the password of a URL.
+/// Returns the found value for a message, without the password of a URL.
 pub fn shown(found: &Value) -> String {
     match found {
         Value::String(_, text) => toml_edit::Value::from(without_password(text)).to_string(),
@@ -117,12 +117,12 @@ pub fn shown(found: &Value) -> String {
     }
 }
 
-/// A whole number, with `_` between digits as TOML allows.
+/// Parses a whole number, with `_` between digits as TOML allows.
 fn parse_integer(text: &str) -> Option<i64> {
     text.trim().replace('_', "").parse().ok()
 }
 
-/// Items separated by commas, or a TOML array.
+/// Splits items separated by commas, or a TOML array.
 fn split_list(text: &str) -> Option<Vec<String>> {
     let text = text.trim();
     if text.starts_with('[') {

@@ -33,7 +33,7 @@ fn verify(folder: &Path, arguments: &[&str], code: i32) -> String {
     told + &error
 }
 
-/// `None` where there is no openssl.
+/// Runs openssl; `None` if it is not installed.
 fn openssl(folder: &Path, arguments: &[&str]) -> Option<Output> {
     Command::new("openssl").args(arguments).current_dir(folder).output().ok()
 }
@@ -57,7 +57,7 @@ fn a_signed_log_is_proven_and_an_older_one_is_refused() {
     }
     let told = verify(path, &["--from-anchor", "sqlite:other.db"], 0);
     assert!(told.contains("believed without a public key"), "{told}");
-    // A copy of before lacks what was anchored since.
+    // The earlier copy lacks entries that were anchored since.
     fs::remove_file(path.join("w.db-head")).ok();
     fs::copy(path.join("older.db"), path.join("w.db")).expect("it is ours");
     for place in ["anchors", "sqlite:other.db"] {
@@ -102,7 +102,7 @@ fn a_stranger_needs_openssl_alone() {
     ];
     let (told, _) = texts(&openssl(path, &check).expect("it was here"), 0);
     assert!(told.contains("Signature Verified Successfully"), "{told}");
-    // Our keys are openssl's as well.
+    // Our keys work with openssl too.
     texts(&warptape(path, &["journal", "keygen", "ours"]), 0);
     texts(&openssl(path, &["pkey", "-in", "ours", "-noout", "-text"]).expect("it was here"), 0);
     texts(&openssl(path, &["pkey", "-pubin", "-in", "ours.pub", "-noout"]).expect("it was here"), 0);

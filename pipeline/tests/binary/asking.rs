@@ -1,5 +1,5 @@
-//! Risk requests that are asked while processes come and go, and what the log must have of each in the end: one result, and
-//! the right one.
+//! Risk requests during starts and ends of processes. In the end the log must have one result of each, and the right
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -23,18 +23,18 @@ use super::kafka_poison::hopeless_request;
 use super::outputs::records;
 use super::processes::{DEADLINE, Running};
 
-/// Time between questions while a process runs.
+/// Time between requests while a process runs.
 const PAUSE: Duration = Duration::from_millis(60);
-/// Some deadlines are met, some are not.
+/// Some deadlines are met, others are not.
 const DEADLINE_MS_MAX: u64 = 100;
-/// Implied volatilities whose reasons have somewhat fewer bytes than a topic of Kafka takes, or somewhat more, and how many
-/// may come to them.
+/// Numbers of implied volatilities whose reasons take somewhat fewer or somewhat more bytes than a Kafka topic accepts,
+/// and the limit of a random addition.
 const LARGE_OPTIONS: [u64; 2] = [9_500, 11_500];
 const LARGE_OPTIONS_MORE: u64 = 500;
 /// One request in this many has the id of one before it.
 const DOUBLES_ONE_IN: u64 = 8;
 
-/// Names of what a group reads and writes.
+/// Names of a group's topics and keys.
 pub struct Topics {
     pub ticks: String,
     pub requests: String,
@@ -48,18 +48,18 @@ impl Topics {
     }
 }
 
-/// Who asks, in all partitions of a log.
+/// Sender of requests to all partitions of a log.
 pub struct Asking<'a> {
     log: &'a dyn EventLog,
     topics: Topics,
     producer: Box<dyn Producer>,
-    /// By partition, a symbol that its first record of ticks has.
+    /// A symbol of each partition, from its first record of ticks.
     symbols: Vec<String>,
     asked: u64,
 }
 
 impl<'a> Asking<'a> {
-    /// All partitions must have ticks.
+    /// Requires ticks in all partitions.
     pub fn new(log: &'a dyn EventLog, topics: Topics, partitions: i32) -> Asking<'a> {
         let producer = producer(log, &topics);
         let symbol = |partition| first_symbol(log, &topics.ticks, partition);
@@ -67,12 +67,12 @@ impl<'a> Asking<'a> {
         Asking { log, topics, producer, symbols, asked: 0 }
     }
 
-    /// Connects anew, behind an outage.
+    /// Connects again, after an outage.
     pub fn connect(&mut self) {
         self.producer = producer(self.log, &self.topics);
     }
 
-    /// Lets a process run for this long, and asks meanwhile.
+    /// Lets a process run for this long, and sends requests meanwhile.
     #[track_caller]
     pub fn run_for(&mut self, run: &mut Running, time: Duration, random: &mut Random) {
         let mut left = time;
@@ -86,7 +86,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Asks one question of each kind in some partition, in one transaction.
+    /// Sends a request of each kind to some partition, in one transaction.
     pub fn ask(&mut self, random: &mut Random) {
         let partition = random.below(self.symbols.len() as u64) as usize;
         let mut values: Vec<Vec<u8>> = Vec::new();
@@ -96,7 +96,7 @@ impl<'a> Asking<'a> {
             values.push(value);
         }
         values.push(b"no request".to_vec());
-        // Some are asked twice later on, somewhere; this one for certain.
+        // Some requests are repeated later, anywhere; this one always is.
         values.push(values[0].clone());
         self.producer.begin().expect("a transaction");
         for value in values {
@@ -107,7 +107,7 @@ impl<'a> Asking<'a> {
         self.producer.commit().expect("a commit");
     }
 
-    /// Asks for what has a result of about as many bytes as a topic of Kafka takes: for some below and for some beyond.
+    /// Sends requests with results about as large as a Kafka topic accepts: some smaller, some larger.
     pub fn ask_for_much(&mut self, random: &mut Random) {
         let partition = random.below(self.symbols.len() as u64) as i32;
         self.asked += 1;
@@ -162,7 +162,7 @@ impl<'a> Asking<'a> {
         serde_json::from_value(request).expect("a request")
     }
 
-    /// Waits until the group has answered everything that was asked.
+    /// Waits until the group has answered all requests.
     #[track_caller]
     pub fn await_answers(&self, run: &mut Running, group: &str) {
         let behind = |partition| {
@@ -179,7 +179,7 @@ impl<'a> Asking<'a> {
         });
     }
 
-    /// Asserts that each request has one result, the right one; counts results by what they are.
+    /// Asserts that each request has one result, the right one. Counts the results by kind.
     #[track_caller]
     pub fn check(&self) -> Counts {
         let mut counts = Counts::new();
@@ -195,8 +195,8 @@ impl<'a> Asking<'a> {
         counts
     }
 
-    /// Requests and results of a partition, as many as there are requests if it takes not too long: a commit is answered before
-    /// what it brings can be read.
+    /// Returns requests and results of a partition, with a limited wait for as many results as requests. A commit is
+    /// acknowledged before its records are readable.
     fn records(&self, partition: i32) -> [Vec<Record>; 2] {
         let since = Instant::now();
         loop {
@@ -213,7 +213,7 @@ fn producer(log: &dyn EventLog, topics: &Topics) -> Box<dyn Producer> {
     log.producer(&format!("{}-asking", topics.requests)).expect("a producer")
 }
 
-/// Results by what they are.
+/// Number of results by kind.
 pub type Counts = BTreeMap<String, usize>;
 
 const TOO_LARGE: &str = "too large";
@@ -259,7 +259,7 @@ fn check(requests: &[Record], results: &[Record], counts: &mut Counts) -> Result
     }
 }
 
-/// What kind of result a request has, if it is a right one.
+/// Returns the kind of a request's result; `None` if the result is wrong.
 fn kind_of(record: &Record, result: &RiskResult, ids: &mut BTreeSet<String>) -> Option<String> {
     let code = match &result.outcome {
         RiskOutcome::Error(error) => Some(error.code),
@@ -282,7 +282,7 @@ fn kind_of(record: &Record, result: &RiskResult, ids: &mut BTreeSet<String>) -> 
         return is_right(request.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= result.finished_ns));
     }
     if code == Some(RiskErrorCode::UnknownSymbol) {
-        // Another process may have the other symbol's ticks.
+        // Another process may own the other symbol's ticks.
         return is_right(symbols(&request).len() > 1);
     }
     let expected = outcome(&with_market(&request, result)?);
@@ -292,7 +292,7 @@ fn kind_of(record: &Record, result: &RiskResult, ids: &mut BTreeSet<String>) -> 
         return (bounded.outcome == result.outcome).then(|| TOO_LARGE.to_owned());
     }
     let is_of_market = !result.as_of.is_empty() && code.is_none();
-    // A row without numbers equals none, and has the same bytes.
+    // NaN differs from itself, so a row without numbers is compared by its bytes.
     let bytes = |outcome: RiskOutcome| {
         let mut bytes = Vec::new();
         encode_risk_result(&RiskResult { outcome, ..result.clone() }, &mut bytes);
@@ -308,8 +308,8 @@ fn symbols(request: &RiskRequest) -> BTreeSet<&str> {
     options.assets.iter().map(|asset| asset.symbol.as_str()).collect()
 }
 
-/// The request with the numbers that its result has from the market. Of several symbols another process may have the ticks of one, which is
-/// a bad row then.
+/// Returns the request with the market data of its result. Another process may own the ticks of one of several symbols,
+/// which is a bad row then.
 fn with_market(request: &RiskRequest, result: &RiskResult) -> Option<RiskRequest> {
     let mut request = request.clone();
     let RiskProblem::Options(options) = &mut request.problem else { return Some(request) };
@@ -325,7 +325,7 @@ fn with_market(request: &RiskRequest, result: &RiskResult) -> Option<RiskRequest
     Some(request)
 }
 
-/// What comes of a request on one thread.
+/// Computes the outcome of a request on one thread.
 fn outcome(request: &RiskRequest) -> RiskOutcome {
     match RiskTask::new(request, &|_| None) {
         Ok(task) => task.outcome(Isa::Baseline),
@@ -382,7 +382,8 @@ mod tests {
         Record { offset, key: Some(key.into()), headers: Vec::new(), timestamp_ns: 0, value }
     }
 
-    /// An answer, what is expired, a double, what cannot be read: with gaps in the offsets, as on Kafka.
+    /// Returns requests with an answer, an expired one, a double and an unreadable one. Their offsets have gaps, as on
+    /// Kafka.
     fn requests() -> Vec<Record> {
         let asked = [request("a", None), request("b", Some(1_500)), request("a", None)];
         let mut records: Vec<Record> = (0..)
@@ -397,7 +398,7 @@ mod tests {
         records
     }
 
-    /// Not in the order of the requests.
+    /// The results have another order than the requests.
     fn results() -> Vec<RiskResult> {
         vec![
             result("a", 4, error(RiskErrorCode::Duplicate)),
@@ -418,7 +419,7 @@ mod tests {
         check(&requests(), &results, &mut counts).map(|()| counts)
     }
 
-    /// What is found where `change` was made to the right results.
+    /// Asserts the reported place after `change` was made to the right results.
     #[track_caller]
     fn check_found(change: impl FnOnce(&mut Vec<RiskResult>), place: &str) {
         let mut results = results();

@@ -1,4 +1,4 @@
-//! Records that cannot be used, ticks that come too late, and mistakes in the configuration, through the binary.
+//! Unusable records, late ticks, and mistakes in the configuration, through the binary.
 
 use std::path::Path;
 
@@ -15,9 +15,9 @@ use super::processes::{Running, folder, run_until_drained, texts, warptape, warp
 
 const PARTITIONS: i32 = 2;
 const GOOD_TICKS: i64 = 400;
-/// A poisonous record follows every so many good ones.
+/// Good records between two poisonous ones.
 const GOOD_BETWEEN: i64 = 7;
-/// Good ticks at these numbers come too late, by so much.
+/// Numbers of good ticks that come too late, and their delay.
 const LATE_TICKS: [i64; 2] = [101, 202];
 const LATE_NS: i64 = 60_000_000_000;
 const START_NS: i64 = 1_723_075_200_000_000_000;
@@ -59,7 +59,7 @@ fn long(value: i64) -> Vec<u8> {
     bytes
 }
 
-/// A trade as bytes, whatever its values: what `encode_tick` refuses to write.
+/// Encodes a trade with any values, including those that `encode_tick` refuses.
 fn raw_trade(kind: i64, event_time_ns: i64, price_e9: i64, size_e9: i64) -> Vec<u8> {
     let mut bytes = vec![0xc3, 0x01];
     bytes.extend(known::TICK.fingerprint.to_le_bytes());
@@ -71,9 +71,9 @@ fn raw_trade(kind: i64, event_time_ns: i64, price_e9: i64, size_e9: i64) -> Vec<
     bytes
 }
 
-/// A record of every poison, and why it is one.
+/// Returns a record of every poison, with its reason.
 fn poisons() -> Vec<(DeadLetterReason, Vec<u8>)> {
-    // The raw writer writes what the real one does where that is allowed.
+    // The raw writer agrees with the real one on allowed values.
     let good =
         Tick { symbol: "T:X".to_owned(), trade_id: 1, event_time_ns: 7, price_e9: 5, size_e9: 3, ..trade(0) };
     assert_eq!(raw_trade(0, 7, 5, 3), encoded(&good));
@@ -125,10 +125,10 @@ fn some_signal() -> Signal<'static> {
     }
 }
 
-/// Records of a source partition in order, each with the reason for its death, if any.
+/// Records of a source partition in order, each with the reason of its rejection, or `None`.
 type Source = Vec<Vec<(Vec<u8>, Option<DeadLetterReason>)>>;
 
-/// Good ticks over the partitions, with all the poison among them or without.
+/// Returns good ticks over the partitions, with all the poison among them or without.
 fn source(with_poison: bool) -> Source {
     let mut partitions: Source = vec![Vec::new(); PARTITIONS as usize];
     let mut poisons = poisons().into_iter();
@@ -143,7 +143,7 @@ fn source(with_poison: bool) -> Source {
     partitions
 }
 
-/// Writes the records into a new log and runs the pipeline over it; gives the log and the summary.
+/// Writes the records into a new log and runs the pipeline over it. Returns the log and the summary.
 fn run_over(folder: &Path, name: &str, source: &Source) -> (SqliteLog, String) {
     let log = SqliteLog::open(folder.join(name), Durability::Process).expect("a new log");
     let ticks = TopicSpec { name: "ticks".to_owned(), partitions: PARTITIONS, ..TopicSpec::default() };
@@ -170,7 +170,7 @@ fn run_over(folder: &Path, name: &str, source: &Source) -> (SqliteLog, String) {
     (log, summary)
 }
 
-/// Signals and late ticks of a partition; offsets count good records only.
+/// Returns signals and late ticks of a partition, with offsets that count good records only.
 fn good_outputs(log: &SqliteLog, source: &Source, partition: i32) -> (Vec<Signal<'static>>, Vec<LateTick>) {
     let records_before = &source[partition as usize];
     let good_before = |offset: i64| {
@@ -189,7 +189,7 @@ fn good_outputs(log: &SqliteLog, source: &Source, partition: i32) -> (Vec<Signal
     (signals.collect(), late.collect())
 }
 
-/// What dead letters there must be for a partition; the detail is what was found.
+/// Returns the expected dead letters of a partition; their details are those found.
 fn expected_letters(source: &Source, partition: i32, found: &[DeadLetter]) -> Vec<DeadLetter> {
     let poisonous = (0..).zip(&source[partition as usize]).filter_map(|(offset, (value, reason))| {
         let reason = (*reason)?;

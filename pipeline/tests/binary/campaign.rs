@@ -1,11 +1,12 @@
-//! A campaign of faults: `run` and `feed` are killed, frozen, stopped and poisoned, the broker with them, feeds repeated,
-//! transactions aborted and copies of the log damaged; on Kafka retention removes ticks, neighbours' topics come and go, and batches
-//! unpack without bound: all in an order drawn from a seed. In the end the outputs are those of an uninterrupted run over the same
-//! ticks, each tick that was fed came into the log once, each record or batch of poison has one dead letter, each risk request that
-//! was asked meanwhile has one result, the right one, and the log verifies.
+//! A campaign of faults. `run` and `feed` are killed, frozen, stopped and poisoned, and so is the broker; feeds are
+//! repeated, transactions aborted and copies of the log damaged. On Kafka retention removes ticks, neighbours' topics
+//! come and go, and batches unpack without bound. The order is drawn from a seed. In the end the outputs equal those of
+//! an uninterrupted run over the same ticks. Each fed tick is in the log once, and each record or batch of poison has
+//! one dead letter. Each risk request has one result, the right one, and the log verifies.
 //!
-//! A campaign is a sequence of episodes, each with a market of its own, so that what was broken is found soon. `tests/run` has a
-//! short episode, `tests/run --all` a long one; `tests/crash --minutes N` begins another long one for as long as there is time.
+//! A campaign is a sequence of episodes, each with a market of its own, so that damage is found soon. `tests/run` has a
+//! short episode, `tests/run --all` a long one; `tests/crash --minutes N` begins further long ones until the time is
+//! over.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -23,23 +24,23 @@ use super::processes::{DEADLINE, Running, ends, is_long, texts, warptape};
 use super::repeated_feeds::{RepeatedFeeds, VENUE};
 use super::strangers::Strangers;
 
-/// Faults of a long episode, and of a short one.
+/// Number of faults in a long episode, and in a short one.
 const FAULTS: u64 = 24;
 const FAULTS_SHORT: u64 = 8;
-/// Longest life of a run between two faults, and of one that is to be killed while it begins.
+/// Longest life of a run between two faults, and of one that is killed at its beginning.
 const LIFE_MS_MAX: u64 = 1_500;
 const BEGINNING_MS_MAX: u64 = 300;
 /// Longest freeze of a run or of a broker: shorter than a session, so that nobody takes over.
 const FREEZE_MS_MAX: u64 = 3_000;
-/// How far the run's clock may be wrong.
+/// Greatest error of the run's clock.
 const CLOCK_STEP_MS_MAX: u64 = 3_600_000;
 /// Longest time without a broker.
 const OUTAGE_MS_MAX: u64 = 2_000;
-/// Questions before a run that kills itself.
+/// Number of requests before a run that kills itself.
 const QUESTIONS: u64 = 3;
-/// A question with a large answer follows every so many faults.
+/// Number of faults between two requests with large answers.
 const LARGE_QUESTION_AFTER: u64 = 6;
-/// Places where a run kills itself, and from how many passages the one is drawn.
+/// Places at which a run kills itself, each with the greatest number of passages to draw from.
 const FAILPOINTS: [(&str, u64); 5] = [
     ("AfterProduce", 20),
     ("AfterSendOffsets", 20),
@@ -47,33 +48,33 @@ const FAILPOINTS: [(&str, u64); 5] = [
     ("DuringSnapshot", 20),
     ("DuringRestore", 3),
 ];
-/// Commands that read while topics of neighbours come and go.
+/// Commands that read while neighbours' topics come and go.
 const COMMANDS: [&[&str]; 3] =
     [&["topics"], &["dlq", "list"], &["tail", "lifecycle", "--from-beginning", "--exit-at-end"]];
-/// Refuses a log that a run writes without a pause.
+/// Refuses a log while a run writes it.
 const VERIFY: &[&str] = &["replay", "verify"];
 /// Feeds a CSV file of `s,t,p,q` in small records.
 pub const FEED_FILE: &[&str] = &["feed", "csv", "--map", "symbol=s,time=t:ns,price=p,size=q", "--batch", "7"];
 const SIGABRT: i32 = 6;
-/// Wait before it is looked again which of two feeds goes on.
+/// Wait before the next check which of two feeds goes on.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What befalls an episode.
+/// Faults of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// The run is killed after some time at work.
     Kill,
     /// The run is killed while it begins.
     KillBeginning,
-    /// The run kills itself at a failpoint.
+    /// The run reaches a failpoint and kills itself.
     Failpoint,
-    /// The run is asked to stop, and does.
+    /// The run is told to stop, and does.
     Stop,
     /// The run is frozen for a while, and goes on.
     Freeze,
     /// The feed is killed, and the same feed is started again.
     KillFeed,
-    /// The feed is started once more while it runs: one of both goes on.
+    /// The feed is started again while it runs: one of the two goes on.
     FeedTwice,
     /// Files are fed, broken off, and fed again.
     RepeatFile,
@@ -81,7 +82,7 @@ pub enum Fault {
     Abort,
     /// A copy of the log is damaged while nothing runs.
     DamageCopy,
-    /// A stranger sets the group's offset of a partition to anything between its beginning and its end, while nothing runs.
+    /// A stranger sets the group's offset of a partition to any place in it, while nothing runs.
     ResetOffsets,
     /// The run's clock is up to an hour ahead or behind.
     ClockStep,
@@ -89,7 +90,7 @@ pub enum Fault {
     KillBroker,
     /// The broker is frozen for a while, and goes on.
     FreezeBroker,
-    /// Ticks that snapshots stand for leave the topic, while the run is at work or after it has stopped.
+    /// Ticks covered by snapshots leave the topic, while the run works or after it has stopped.
     Retention,
     /// Topics of neighbours are created, deleted and created again while a run begins and commands read.
     Neighbours,
@@ -97,55 +98,55 @@ pub enum Fault {
     Bomb,
 }
 
-/// What a campaign is about: a log with topics of its own, and the processes over it.
+/// Subject of a campaign: a log with topics of its own, and the processes over it.
 pub trait Scene {
     /// The log, as the test reaches it.
     fn log(&self) -> &dyn EventLog;
     /// Number of partitions of the ticks.
     fn partitions(&self) -> i32;
-    /// What stands before the names of topics.
+    /// Prefix of the topics' names.
     fn prefix(&self) -> &str;
     /// Name of the consumer group.
     fn group(&self) -> &str;
-    /// Faults that this scene knows, each as often as it shall be drawn.
+    /// Faults of this scene, each as often as it should be drawn.
     fn faults(&self) -> &[Fault];
-    /// Starts a market that does not end.
+    /// Starts an endless market.
     fn start_feed(&self, seed: u64) -> Running;
     /// Starts a run with these variables.
     fn start_run(&self, environment: &[(&str, &str)]) -> Running;
-    /// Ticks by partition: all that the log ever had.
+    /// Returns the ticks by partition: all that the log ever had.
     fn ticks(&self) -> Vec<Vec<Record>>;
-    /// The broker below the log, where there is one.
+    /// The broker of the log; `None` for an embedded log.
     fn broker(&self) -> Option<&Broker>;
-    /// The market on that broker.
+    /// The market on that broker; `None` for an embedded log.
     fn market(&self) -> Option<&Market>;
-    /// The log, by a client that compresses and refuses no record for its size before that.
+    /// The log through a client that compresses, and refuses no record for its size before compression.
     fn compressing(&self) -> Box<dyn EventLog>;
-    /// Key and value of the largest record of noise that a stranger publishes.
+    /// Greatest bytes of key and value of a stranger's record of noise.
     fn noise_bytes_max(&self) -> usize;
-    /// Where files lie that are to be fed.
+    /// Folder of the files to feed.
     fn folder(&self) -> &Path;
     /// Starts to feed a CSV file of that folder.
     fn feed_file(&self, file: &str, arguments: &[&str]) -> Running;
-    /// Damages a copy of the log, which nobody writes, and checks what is said of it.
+    /// Damages a copy of the log, which nobody writes, and checks the reports on it.
     fn check_damaged_copy(&self, random: &mut Random);
-    /// Waits until the log shows what the feed says it published, and so many other ticks and records that are none.
+    /// Waits until the log has the ticks that the feed reports, and so many other ticks and other records.
     fn await_published(&self, seed: u64, summary: &str, others: [u64; 2]);
-    /// Lets a last run process what is left, and stops it.
+    /// Lets a last run process the rest, and stops it.
     fn drain(&self, run: Running);
-    /// Compares the outputs with those of an uninterrupted run over the same ticks, and verifies the log. Gives the numbers
-    /// of signals, late ticks and dead letters.
+    /// Compares the outputs with those of an uninterrupted run over the same ticks, and verifies the log. Returns the
+    /// numbers of signals, late ticks and dead letters.
     fn check(&self) -> [usize; 3];
 }
 
-/// What a campaign came to.
+/// Totals of a campaign.
 #[derive(Debug, Default)]
 pub struct Campaign {
     pub episodes: u64,
     pub faults: BTreeMap<Fault, u64>,
     /// Records of ticks that left their topic.
     pub removed: u64,
-    /// How often a neighbour's topic was deleted.
+    /// Number of deletions of neighbours' topics.
     pub deleted_topics: u64,
     pub signals: usize,
     pub late: usize,
@@ -230,7 +231,7 @@ impl<'a> Episode<'a> {
         Duration::from_millis(self.random.below(ms_max))
     }
 
-    /// One fault of one life of the run.
+    /// Applies one fault to a life of the run.
     fn befall(&mut self, fault: Fault) {
         match fault {
             Fault::Kill | Fault::KillBeginning => {
@@ -251,7 +252,7 @@ impl<'a> Episode<'a> {
             Fault::Freeze => {
                 let mut run = self.scene.start_run(&[]);
                 self.goes_on(&mut run);
-                // Nobody asks meanwhile: a run that is frozen while it commits lets nobody write the embedded log.
+                // No requests are sent meanwhile: a run that is frozen during a commit blocks the embedded log.
                 (0..QUESTIONS).for_each(|_| self.asking.ask(self.random));
                 run.signal("STOP");
                 let frozen = self.time(FREEZE_MS_MAX);
@@ -309,7 +310,8 @@ impl<'a> Episode<'a> {
         self.scene.market().expect("a scene with faults of a cluster has one")
     }
 
-    /// Removes ticks while a run is at work, or between two runs: the first then leaves a snapshot of all that it processed.
+    /// Removes ticks while a run works, or between two runs; then the first one leaves a snapshot of all that it
+    /// processed.
     fn remove_processed(&mut self) {
         let mut run = self.scene.start_run(&[]);
         self.goes_on(&mut run);
@@ -366,7 +368,7 @@ impl<'a> Episode<'a> {
         producer.commit().expect("a commit");
     }
 
-    /// Kills the feed, and is back when it is dead: the embedded log takes one feed of a source at a time.
+    /// Kills the feed, and waits for its end: the embedded log takes one feed of a source at a time.
     fn kill_feed(&mut self) {
         assert!(self.feed.is_running(), "the load is gone");
         self.feed.signal("KILL");
@@ -375,7 +377,7 @@ impl<'a> Episode<'a> {
         }
     }
 
-    /// Starts the feed once more: the embedded log refuses it, on Kafka it fences the one before.
+    /// Starts the feed again: the embedded log refuses it, and on Kafka it fences the first one.
     #[expect(clippy::disallowed_methods, reason = "which of two processes ends first is not told")]
     fn feed_twice(&mut self) {
         let mut second = self.scene.start_feed(self.seed);
@@ -434,7 +436,7 @@ impl<'a> Episode<'a> {
         })
     }
 
-    /// Ends the load and compares what there is.
+    /// Ends the load and compares the results.
     fn conclude(self) {
         let Self { scene, campaign, seed, feed, asking, strangers, repeated, .. } = self;
         let summary = feed.stop("TERM");
@@ -459,7 +461,7 @@ impl<'a> Episode<'a> {
         }
         let Lives { began, from_snapshot, with_tail } =
             lives(scene.log(), &format!("{}journal", scene.prefix()));
-        // What was compared is worth it: the faults hit what they were to hit.
+        // The comparison is meaningful only if the faults hit their targets.
         assert!(began >= 2 && from_snapshot > 0, "{began} lives, {from_snapshot} restored from a snapshot");
         campaign.lives.began += began;
         campaign.lives.from_snapshot += from_snapshot;
@@ -467,7 +469,7 @@ impl<'a> Episode<'a> {
     }
 }
 
-/// Committed offsets of the group in the partitions of the ticks; `None` where the log does not say at present.
+/// Returns the group's committed offsets in the partitions of the ticks; `None` if the log does not answer.
 fn committed(scene: &dyn Scene) -> Option<Vec<i64>> {
     let source = |partition| TopicPartition { topic: format!("{}ticks", scene.prefix()), partition };
     let one = |partition| Some(scene.log().committed(scene.group(), &source(partition)).ok()?.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Commands that end: what they print, where, and with which exit code.
+//! Commands that end: their output, its place, and their exit codes.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -22,7 +22,7 @@ fn help_has_an_example_for_every_command() {
     assert!(checked > 40, "{checked} commands");
 }
 
-/// The commands that a help lists; further lines of a description are indented more.
+/// Returns the commands in a help text; further lines of a description are indented more.
 fn subcommands(help: &str) -> impl Iterator<Item = &str> {
     let listed = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
     let lines = listed.lines().take_while(|line| !line.is_empty());
@@ -171,7 +171,7 @@ fn a_gpu_that_is_not_there_is_refused() {
     assert!(error.contains("engine.devices") && error.contains("cuda:63 is not"), "{error}");
 }
 
-/// A log with a topic of two partitions: what is no record of ours in the first, nothing in the second.
+/// A log with a topic of two partitions: foreign records in the first, nothing in the second.
 fn log_with_garbage(folder: &Path, records: usize) {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
     log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 2, ..TopicSpec::default() }])
@@ -251,7 +251,7 @@ fn tail_finds_topics_with_the_configured_prefix() {
     tail("a.ticks", "a.", 0);
     tail("a.ticks", "", 0);
     assert!(tail("ticks", "", 2).contains("\"ticks\""));
-    // Topics of another prefix, or of none, are another pipeline's.
+    // Topics of another prefix, or of none, belong to another pipeline.
     for (name, prefix, full) in [
         ("signals", "a.", "\"a.signals\""),
         ("a.ticks", "b.", "\"b.a.ticks\""),
@@ -373,7 +373,7 @@ fn feed_that_is_interrupted_publishes_what_it_took() {
         }
         let folder = folder();
         let log = log_of_ticks(folder.path());
-        // Slow enough never to end by itself within the test.
+        // The feed is too slow to end by itself within the test.
         let arguments = ["feed", "synth", "--ticks", "1000000", "--rate", "20", "--log", "sqlite:w.db"];
         let mut feed = Running::start(folder.path(), &arguments);
         feed.run_until("something is published", || (ends(&log, "ticks") != [0]).then_some(()));
@@ -382,7 +382,7 @@ fn feed_that_is_interrupted_publishes_what_it_took() {
     }
 }
 
-/// True if this process ignores SIGHUP, the lowest bit of the mask that Linux tells.
+/// True if this process ignores SIGHUP, the lowest bit of the mask that Linux reports.
 fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -17,11 +17,11 @@ use super::processes::{Running, folder, run_until_drained, texts, warptape};
 const PARTITIONS: i32 = 3;
 const FEED_TICKS_PER_SECOND: &str = "50000";
 
-/// More than a dead letter holds. The log would take more than a test's disk should have to.
+/// Larger than a dead letter holds. The log would take records larger than a test's disk should hold.
 const NOISE_BYTES_MAX: usize = 4 << 20;
 
-/// Commits that follow each other at once, each waiting for the disk, so that most kills hit one; and commits with
-/// work between them.
+/// Commits in close sequence that each wait for the disk, so that most kills hit one; and commits with work between
+/// them.
 const COMMITS: [(&str, &str, u64); 2] = [("committing.toml", "full", 1), ("working.toml", "process", 20)];
 /// Short intervals, so that kills hit snapshots and restores as well.
 const CONFIGURATION: &str = r#"
@@ -39,7 +39,7 @@ risk.slice_us = 200
 struct Embedded {
     folder: TempDir,
     log: SqliteLog,
-    /// Number of runs so far: they take the configurations in turns.
+    /// Number of runs so far; they take the configurations in turns.
     runs: Cell<usize>,
 }
 
@@ -58,7 +58,8 @@ impl Embedded {
 }
 
 fn new_log(folder: &Path, name: &str) -> SqliteLog {
-    // A log that makes its file keeps it open for the life of the process, and with it the space: a campaign makes hundreds.
+    // A log that creates its file keeps it open, and its space in use, for the life of the process: a campaign makes
+    // hundreds.
     drop(std::fs::File::create_new(folder.join(name)).expect("a new file"));
     let log = SqliteLog::open(folder.join(name), Durability::Process).expect("a new log");
     let topic =
@@ -67,7 +68,7 @@ fn new_log(folder: &Path, name: &str) -> SqliteLog {
     log
 }
 
-/// Lets a run process what is left, and stop.
+/// Lets a run process the rest, and stop.
 fn drain(mut run: Running, log: &SqliteLog) {
     run_until_drained(&mut run, log, "warptape");
     let summary = run.stop("TERM");
@@ -162,7 +163,7 @@ impl Scene for Embedded {
     }
 
     fn await_published(&self, _seed: u64, _summary: &str, _others: [u64; 2]) {
-        // What a feed has committed is there when it ends.
+        // Ticks that a feed has committed are readable when it ends.
     }
 
     fn drain(&self, run: Running) {

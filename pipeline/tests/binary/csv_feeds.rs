@@ -1,4 +1,4 @@
-//! CSV files from the command line to bars: what is refused before anything is published, and what comes out of what is fed.
+//! CSV files from the command line to bars: refused ones, and the outputs of fed ones.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,14 +29,14 @@ fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(folder.join(name), text).expect("a file");
 }
 
-/// What `feed csv` says, on standard output and standard error.
+/// Runs `feed csv`; returns standard output and standard error.
 fn feed(folder: &Path, log: &str, arguments: &[&str], code: i32) -> (String, String) {
     let log = format!("sqlite:{log}");
     let all = [&["feed", "csv", "-c", "w.toml", "--log", &log][..], arguments].concat();
     texts(&warptape(folder, &all), code)
 }
 
-/// Bars of a log by their symbol and start, numbers of late ticks and of dead letters, after a run over all of it.
+/// Runs over the whole log. Returns its bars by symbol and start, and the numbers of late ticks and dead letters.
 fn run(folder: &Path, log: &str) -> (BTreeMap<(String, i64), Bar>, usize, usize) {
     let url = format!("sqlite:{log}");
     let mut run = Running::start(folder, &["run", "-c", "w.toml", "--log", &url]);
@@ -50,7 +50,7 @@ fn run(folder: &Path, log: &str) -> (BTreeMap<(String, i64), Bar>, usize, usize)
     (bars.collect(), records(&log, "late", 0).len(), records(&log, "dead-letter", 0).len())
 }
 
-/// Rows of the map above, a second apart.
+/// Formats rows for the map above, a second apart.
 fn rows(prices: impl Iterator<Item = String>) -> String {
     prices.enumerate().fold("sym,ts,px,qty\n".to_owned(), |mut text, (second, price)| {
         writeln!(text, "V:A,{},{price},1", START_MS + 1_000 * second as u64).expect("a text grows");
@@ -62,7 +62,7 @@ fn rows(prices: impl Iterator<Item = String>) -> String {
 fn digits_that_no_tick_can_hold_are_refused_rounded_or_left_out() {
     let folder = market("tick:1");
     let folder = folder.path();
-    // What a sum of tenths looks like when a float is printed.
+    // A sum of tenths, printed as a float.
     let price = |row: u32| {
         if row % 4 == 3 { format!("{}.{}99999999996", 100, row % 9) } else { format!("100.{}", row % 9) }
     };
@@ -76,7 +76,7 @@ fn digits_that_no_tick_can_hold_are_refused_rounded_or_left_out() {
     assert!(told.starts_with("published 80 ticks"), "{told}");
     let (bars, late, dead) = run(folder, "round.db");
     assert_eq!((bars.len(), late, dead), (80, 0, 0));
-    // The flag and the map say the same.
+    // The flag and the map have the same effect.
     let map = format!("{MAP},round=9");
     assert!(feed(folder, "round.db", &["noise.csv", "--map", &map], 0).0.starts_with("published 0 ticks"));
     let (told, _) = feed(folder, "skip.db", &["noise.csv", "--map", MAP, "--skip-bad"], 0);
@@ -84,14 +84,14 @@ fn digits_that_no_tick_can_hold_are_refused_rounded_or_left_out() {
     let (bars, late, dead) = run(folder, "skip.db");
     assert_eq!((bars.len(), late, dead), (60, 0, 0));
 
-    // The first price of a symbol in the log says how many digits the others have.
+    // The first price of a symbol in the log sets the number of digits of the others.
     write(folder, "next.csv", &rows((0..4).map(|row| format!("100.{row}99999999996"))));
     let (_, refused) = feed(folder, "skip.db", &["next.csv", "--map", MAP], 2);
     assert!(
         refused.contains("4 lines have numbers") && refused.contains("as many as the first price of V:A"),
         "{refused}"
     );
-    // In a log without the symbol they are digits as good as any.
+    // In a log without the symbol all these digits are valid.
     assert!(feed(folder, "new.db", &["next.csv", "--map", MAP], 0).0.starts_with("published 4 ticks"));
     // From then on they leave no room for prices of ten millions.
     write(folder, "large.csv", &rows(["10000000.5", "99.5"].map(str::to_owned).into_iter()));
@@ -115,7 +115,7 @@ fn a_file_of_bad_lines_is_no_success() {
     assert_eq!(std::fs::read_to_string(folder.join("bad.csv.bad")).expect("written").lines().count(), 3);
 }
 
-/// A month of aggregated trades in which every other row is so many days ahead.
+/// Returns a month of aggregated trades with every other row so many days ahead.
 fn interleaved(days: u64) -> String {
     let rows = (0..10).flat_map(|row: u64| [(row, 0), (row, days)]);
     rows.fold(String::new(), |text, (row, days)| {
@@ -151,12 +151,12 @@ fn rows_that_go_back_are_refused_or_sorted_whatever_the_batch() {
         write(folder, name, &interleaved(2));
         let (told, _) = feed(folder, "w.db", &[name, "--sort", "--batch", batch], 0);
         assert!(told.starts_with("published 20 ticks"), "{told}");
-        // The same again adds nothing, and another order is none of it.
+        // The same feed again adds nothing, and one in another order is refused.
         assert!(feed(folder, "w.db", &[name, "--sort"], 0).0.starts_with("published 0 ticks"));
         let (_, other) = feed(folder, "w.db", &[name, "--keep-order"], 2);
-        assert!(other.contains("20 ticks of it are in the log, which were fed sorted"), "{other}");
+        assert!(other.contains("20 of its ticks are in the log, fed sorted"), "{other}");
         sorted.push(run(folder, "w.db"));
-        // As they stand, every other one is late, or ten ticks are ahead of all others.
+        // In file order, every other row is late, or ten ticks are ahead of all others.
         for days in [2, 20] {
             write(folder, name, &interleaved(days));
             let log = format!("kept-{days}.db");
@@ -171,7 +171,8 @@ fn rows_that_go_back_are_refused_or_sorted_whatever_the_batch() {
     let (bars, late, dead) = &sorted[0];
     assert_eq!((bars.len(), *late, *dead), (17, 0, 0), "20 trades, of which three wait for others");
     assert!(sorted.iter().all(|found| found == &sorted[0]), "sorted, outputs depend on batches");
-    // Ten trades a second apart, of which three are open; those in records of many rows are late in records of their own.
+    // Ten trades are a second apart, and three of their bars are open; rows of large records are late in records of
+    // their own.
     assert_eq!((kept[0].1, kept[1].2), (9, 10));
     let bars = |found: &(BTreeMap<_, Bar>, usize, usize)| found.0.clone();
     for found in kept.chunks(2) {
@@ -203,7 +204,7 @@ fn a_file_that_runs_backwards_gives_what_it_gives_turned_round() {
     let (found, expected) = (run(folder, "newest.db"), run(folder, "oldest.db"));
     assert_eq!((expected.0.len(), expected.1, expected.2), (1_997, 0, 0));
     assert!(found == expected);
-    // A file that was sorted must not grow, because its new rows may lie between the others.
+    // A file that was fed sorted must not grow, because its new rows may lie between the others.
     let grown = std::fs::read_to_string(folder.join("newest.csv")).expect("a file") + "V:A,1,1,1\n";
     write(folder, "newest.csv", &grown.replace("V:A,1,", &format!("V:A,{START_MS},")));
     let (_, refused) = feed(folder, "newest.db", &["newest.csv", "--map", MAP, "--sort"], 2);
@@ -230,7 +231,7 @@ fn trades_and_quotes_of_two_files_meet() {
     let arguments = ["trades.csv", "quotes.csv", "--map", maps[0], "--map", maps[1]];
     let (told, _) = feed(folder, "w.db", &arguments, 0);
     assert!(told.starts_with("published 40 ticks"), "{told}");
-    // Each file is known with its map.
+    // The ledger knows each file with its map.
     assert!(feed(folder, "w.db", &["quotes.csv", "--map", maps[1]], 0).0.starts_with("published 0 ticks"));
     let (bars, late, dead) = run(folder, "w.db");
     assert_eq!((late, dead), (0, 0));
@@ -297,7 +298,7 @@ fn a_pipe_is_read_once() {
     assert!(texts(&feed("--sort"), 2).1.contains("/dev/stdin: --sort reads a file twice"));
 }
 
-/// A minute of trades as a venue sums it up.
+/// A minute of trades in a venue's own summary.
 #[derive(Debug, PartialEq)]
 struct Minute {
     open: i64,
@@ -312,7 +313,7 @@ struct Minute {
 fn minutes_of_a_dump_are_the_venues_own() {
     let folder = market("1m");
     let folder = folder.path();
-    // Prices in cents and sizes in 1e-8 of a walk that is the same everywhere.
+    // Prices in cents and sizes in 1e-8 of a random walk that is the same on all machines.
     let mut state = 7_u64;
     let mut draw = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -323,7 +324,7 @@ fn minutes_of_a_dump_are_the_venues_own() {
     for id in 0..3_000 {
         time_ms += draw(400);
         cents += draw(301) as i64 - 150;
-        // Every now and then the venue marks something that is no trade.
+        // The venue now and then marks a row as no trade.
         let size = if draw(100) == 0 { 0 } else { 1 + draw(300_000_000) as i64 };
         let (whole, part) = (size / 100_000_000, size % 100_000_000);
         let price = format!("{}.{:02}000000", cents / 100, cents % 100);

@@ -1,4 +1,4 @@
-//! A copy of an embedded log that is damaged at a random place: the damage is named, or it is harmless; what can be read is right.
+//! Random damage to a copy of an embedded log: it is reported or harmless, and readable records are right.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -11,10 +11,10 @@ use super::outputs::records;
 use super::processes::{folder, texts, warptape};
 
 const COPY: &str = "copy.db";
-/// What a log consists of, behind its name; the rest is made anew.
+/// Suffixes of a log's files; others are created again.
 const PARTS: [&str; 3] = ["", "-wal", "-head"];
 
-/// Copies a log that nobody writes, damages the copy, and asserts that nobody is told anything wrong of it.
+/// Copies a log that nobody writes, damages the copy, and asserts that nothing wrong is reported of it.
 pub fn check(log: &SqliteLog, path: &Path, group: &str, random: &mut Random) {
     let folder = folder();
     let copy = folder.path().join(COPY);
@@ -45,7 +45,7 @@ pub fn check(log: &SqliteLog, path: &Path, group: &str, random: &mut Random) {
     std::fs::File::create(&copy).expect("the copy is there");
 }
 
-/// Copies the files as they lie there: all of them between two moments at which none has changed.
+/// Copies the files unchanged: all of them between two moments without a change.
 fn copy_files(from: &Path, to: &Path) {
     let with = |path: &Path, part: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -69,7 +69,7 @@ fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-/// Flips a bit or cuts a file. Says what it did.
+/// Flips a bit or cuts a file. Returns a description.
 fn damage(copy: &Path, random: &mut Random) -> String {
     let folder = copy.parent().expect("a folder");
     let parts = PARTS.map(|part| folder.join(format!("{COPY}{part}")));
@@ -89,7 +89,8 @@ fn damage(copy: &Path, random: &mut Random) -> String {
     format!("{name} {} at {place} of {len}", if is_cut { "cut" } else { "with a flipped bit" })
 }
 
-/// What can be read of the copy and is not in the log, or, unless damage is named, is missing.
+/// Returns readable records of the copy that the log lacks, and, unless damage is reported, those missing from the
+/// copy.
 fn difference(log: &SqliteLog, copy: &Path, group: &str, is_named: bool) -> Option<String> {
     let copied = match SqliteLog::open_existing(copy) {
         Ok(copied) => copied,
@@ -127,7 +128,7 @@ fn read_as_far_as_possible(log: &SqliteLog, source: &TopicPartition) -> (Vec<Rec
         while reader.position(source)? < end {
             match reader.poll(std::time::Duration::ZERO, 4096, 16 << 20)? {
                 Fetched::Records { records, .. } => all.extend(records),
-                // Nothing comes although there should be more.
+                // There should be more records, but none comes.
                 _ => break,
             }
         }

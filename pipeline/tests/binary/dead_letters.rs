@@ -18,7 +18,7 @@ fn send(log: &SqliteLog, topic: &str, partition: i32, value: &[u8]) {
     producer.commit().expect("a commit");
 }
 
-/// A log of two partitions with nothing but poison, and the pipeline run over it.
+/// Runs the pipeline over a log of two partitions with only poison.
 fn poisoned(folder: &Path) -> SqliteLog {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
     let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 2, ..TopicSpec::default() };
@@ -140,7 +140,8 @@ fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
     assert!(total(&said, "replayed") == 0 && said.contains(EARLIER), "{said}");
     assert_eq!(ends(&log, "ticks"), [2, 4]);
 
-    // Still wrong, they die once more, and only those are new. What is no dead letter is passed over, once.
+    // Records that are still wrong die again, and only these are new. A record that is no dead letter is passed over,
+    // once.
     run_over(folder, &log);
     send(&log, "dead-letter", 0, b"none of ours");
     let said = dlq(folder, &["replay"]);
@@ -149,7 +150,7 @@ fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
     assert_eq!((total(&said, "replayed"), total(&said, "unreadable")), (0, 0), "{said}");
     assert_eq!(ends(&log, "ticks"), [3, 6]);
 
-    // What is named is sent, and that it was sent before is said.
+    // Named letters are sent, and earlier sending is reported.
     let said = dlq(folder, &["replay", "--from", "1", "--to", "2", "--partition", "1"]);
     assert_eq!((total(&said, "replayed"), total(&said, "again")), (2, 2), "{said}");
     assert!(said.contains("A second call with this range sends it once more"), "{said}");
@@ -159,7 +160,7 @@ fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
     assert_eq!(ends(&log, "ticks"), [4, 9]);
 }
 
-/// A letter that anybody wrote, about a record of any topic.
+/// Writes a forged letter about a record of any topic.
 fn forge(log: &SqliteLog, topic: &str, partition: i32, detail: &str) {
     let mut value = Vec::new();
     let letter = DeadLetter {
@@ -265,7 +266,7 @@ fn dlq_makes_no_log_and_names_a_missing_topic() {
     assert!(error.contains("no topic dead-letter"), "{error}");
 }
 
-/// A record larger than a letter holds: the letter tells how large it is, and replay takes the original from its topic.
+/// A record is larger than a letter holds: the letter has its size, and replay takes the original from its topic.
 #[test]
 fn a_letter_of_a_large_record_leads_to_the_original() {
     let folder = folder();
@@ -285,7 +286,7 @@ fn a_letter_of_a_large_record_leads_to_the_original() {
     let shown = dlq(folder, &["show", "0"]);
     assert!(shown.contains("cut        of 3 bytes of key and 3145728 of value; "), "{}", &shown[..600]);
 
-    // Two more, of what is not there: the topic has ended before, or has another record there.
+    // Two more letters name missing records: the topic has ended before, or has another record there.
     let mut none = letter.clone();
     none.offset = 7;
     let mut other = letter;

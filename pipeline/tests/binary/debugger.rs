@@ -1,4 +1,4 @@
-//! `replay debug` as a user sees it: in a terminal, which tmux gives it, and in scripts.
+//! `replay debug` for a user in a terminal, provided by tmux, and for scripts.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,10 +14,10 @@ use super::processes::{
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const SETTINGS: [(&str, &str); 2] =
     [("WARPTAPE__ENGINE__DEVICES", "cpu:2"), ("WARPTAPE__SCHEDULER__BATCH_ROWS_MAX", "700")];
-/// What the shell in the terminal prints when the command has ended, with its exit code.
+/// Text of the shell at the command's end, before the exit code.
 const ENDED: &str = "ended with";
 
-/// A log with a run in it.
+/// Records a run in a log.
 fn recorded(path: &Path) {
     let feed = ["feed", "synth", "--symbols", "20", "--ticks", "20000"];
     texts(&warptape(path, &[&feed[..], &LOG].concat()), 0);
@@ -63,7 +63,7 @@ impl<'a> Tmux<'a> {
         self.run(&[&["send-keys"], keys].concat());
     }
 
-    /// Types text as it is.
+    /// Types text unchanged.
     fn write(&self, text: &str) {
         self.run(&["send-keys", "-l", text]);
     }
@@ -74,7 +74,7 @@ impl<'a> Tmux<'a> {
         self.press(&["Enter"]);
     }
 
-    /// The screen, once it shows all of these texts.
+    /// Waits until the screen shows all of these texts, and returns it.
     #[track_caller]
     fn await_screen(&self, expected: &[&str]) -> String {
         let until = Instant::now() + DEADLINE;
@@ -89,12 +89,12 @@ impl<'a> Tmux<'a> {
         }
     }
 
-    /// Whether a full screen is shown in the place of the shell's.
+    /// True if a full screen is shown instead of the shell's.
     fn is_on_other_screen(&self) -> bool {
         self.run(&["display-message", "-p", "#{alternate_on}"]).trim() == "1"
     }
 
-    /// Starts the command; the shell says afterwards with which code it ended, and whether the terminal is as before.
+    /// Starts the command; the shell prints afterwards its exit code, and whether the terminal is as before.
     fn debug(&self, arguments: &str) {
         let command = format!("stty -g >before; \"$WARPTAPE\" replay debug {arguments} --log sqlite:w.db; ");
         let after = "printf 'ended %s %s, ' with $?; stty -g >after; cmp before after && echo restored";
@@ -206,7 +206,7 @@ fn scripts_get_the_entries_of_which_a_condition_holds() {
         assert!(decisions.any(|decision| decision["Dispatch"]["lane"] == 1), "{one}");
         assert_eq!(one["differences"], Value::Array(Vec::new()));
     }
-    // The entry that is begun at counts.
+    // The first entry counts as well.
     let third = sequences[2].to_string();
     let out = debug(&["--at", &third, "--break", condition, "-o", "table", "--count", "1"]);
     assert!(

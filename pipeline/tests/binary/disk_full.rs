@@ -1,5 +1,5 @@
-//! A full disk below the embedded log: a clear error, nothing lost, and what an uninterrupted run puts out once there is
-//! space again.
+//! A full disk below the embedded log: a clear error, nothing lost, and once there is space again, the outputs of an
+//! uninterrupted run.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,15 +12,15 @@ use warptape_eventlog::{Durability, SqliteLog};
 use super::outputs::{count, first_difference, outputs};
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
 
-/// Size of the disk, and what is left of it when it is full: enough to begin, and less than the outputs.
+/// Size of the disk, and the space left when it is full: enough to begin, and less than the outputs.
 const DISK_MIB: usize = 64;
 const LEFT_KIB: usize = 1024;
 const TICKS: &str = "60000";
 const CONFIGURATION: &str = "stages.bars = [\"1s\", \"tick:1\"]\nengine.commit_interval_ms = 20\n";
 
-/// Leaves the test out where it is 1.
+/// Variable that skips the test if it is 1.
 pub const NO_MOUNT: &str = "WARPTAPE_TEST_NO_MOUNT";
-/// Is 1 for the test that runs again in a namespace.
+/// Variable that is 1 in the test's second run, in a namespace.
 pub const IN_NAMESPACE: &str = "WARPTAPE_TEST_IN_NAMESPACE";
 
 /// A small disk of its own.
@@ -29,7 +29,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// `None` where this user may mount nothing.
+    /// Mounts a disk; `None` if this user may not mount.
     pub fn mount() -> Option<Disk> {
         let folder = folder();
         let options = format!("size={DISK_MIB}m");
@@ -45,7 +45,7 @@ impl Disk {
         self.folder.path()
     }
 
-    /// Takes all space but so much.
+    /// Fills the disk, except for the given space.
     pub fn fill(&self, left_kib: usize) {
         let available = self.available_kib();
         let path = self.path().join("ballast");
@@ -79,7 +79,7 @@ fn feed(folder: &Path, log: &str, seed: &str) -> Output {
     warptape(folder, &[&market[..], &["--batch", "16", "--log", log]].concat())
 }
 
-/// How many ticks there are.
+/// Returns the number of ticks.
 fn ticks(folder: &Path, log: &str) -> usize {
     let tail = ["tail", "ticks", "--from-beginning", "--exit-at-end", "-o", "json", "--log", log];
     texts(&warptape(folder, &tail), 0).0.lines().count()
@@ -102,7 +102,7 @@ fn a_full_disk_is_named_and_costs_nothing() {
     }
 }
 
-/// Runs a test again in a namespace of its own, in which this user may mount what only that sees.
+/// Runs a test again in a namespace of its own, in which this user may mount a disk that only the namespace sees.
 pub fn run_in_namespace(test: &str) {
     let output = Command::new("unshare")
         .arg("-rm")
@@ -160,11 +160,11 @@ fn fill_and_make_space(disk: &Disk) {
     let (_, error) = texts(&feed(folder, &url, "2"), 1);
     expect_full(&error);
     disk.make_space();
-    // Nobody chooses where space runs out: before the first tick, or behind some.
+    // The place where space runs out is not fixed: it may be before the first tick, or behind some.
     assert_eq!(ticks(folder, &url), before + said_published(&error), "{error}");
 }
 
-/// How many ticks a feed that failed says it has published; none where it did not come to that.
+/// Returns the number of ticks that a failed feed reports as published; 0 if it reports none.
 fn said_published(error: &str) -> usize {
     let said =
         error.split_once("stopped after ").and_then(|(_, rest)| rest.split_once(" ticks were published"));

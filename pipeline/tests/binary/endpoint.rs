@@ -1,4 +1,4 @@
-//! The HTTP endpoint of a running pipeline, from outside: metrics against the log, who may read, and clients that mean no good.
+//! The HTTP endpoint of a running pipeline, from outside: metrics against the log, access rules, and hostile clients.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -19,10 +19,10 @@ use super::kafka_market::Market;
 use super::outputs::records;
 use super::processes::{DEADLINE, Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
 
-/// The line of standard error that says where the endpoint is.
+/// Prefix of the endpoint's address on standard error.
 const SAYS: &str = "metrics and health: ";
 
-/// Waits until the endpoint listens; its URL.
+/// Waits until the endpoint listens, and returns its URL.
 pub fn url_of(run: &mut Running) -> String {
     run.await_saying(SAYS);
     let said = run.said();
@@ -30,7 +30,7 @@ pub fn url_of(run: &mut Running) -> String {
     url.to_owned()
 }
 
-/// Status and text of an answer.
+/// Returns status and text of an answer.
 pub fn get(url: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
     get_trusting(None, url, path, headers)
 }
@@ -58,7 +58,7 @@ fn get_trusting(certificate: Option<&str>, url: &str, path: &str, headers: &[(&s
     (answer.status().as_u16(), answer.body_mut().read_to_string().expect("a text"))
 }
 
-/// Status and JSON of the answer to a command.
+/// Returns status and JSON of the answer to a command.
 fn post(url: &str, token: Option<&str>, command: &str) -> (u16, Value) {
     let agent = ureq::Agent::config_builder()
         .timeout_global(Some(DEADLINE))
@@ -113,7 +113,7 @@ fn commands_over_http_go_through_the_log() {
     assert!(told.lines().next().is_some_and(|line| line.contains("an operator")), "{told}");
 }
 
-/// Samples of a scrape, by name and labels as they stand there.
+/// Returns the samples of a scrape, by name and labels as written there.
 pub fn scrape(url: &str) -> BTreeMap<String, f64> {
     scrape_with(url, "")
 }
@@ -130,7 +130,7 @@ fn scrape_with(url: &str, token: &str) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// A log of four partitions, with ticks, ten of which are too late, and three records that are none.
+/// A log of four partitions with ticks, ten of them too late, and three records that are no ticks.
 fn fed(folder: &Path) -> SqliteLog {
     let log = SqliteLog::open(folder.join("market.db"), Durability::Process).expect("a new log");
     let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 4, ..TopicSpec::default() };
@@ -147,7 +147,7 @@ fn fed(folder: &Path) -> SqliteLog {
     log
 }
 
-/// Whether a task arrives, and its first units are given to a lane in the same step.
+/// True if a task arrives and a lane gets its first units in the same step.
 fn begins_at_once(entry: &JournalEntry) -> bool {
     let Input::TaskArrived(arrived) = &entry.input else { return false };
     let is_first = |decision: &Decision| matches!(decision, Decision::RunSlice(run) if (run.task, run.from) == (arrived.task, arrived.first_unit));
@@ -194,7 +194,7 @@ fn metrics_are_what_the_log_has() {
     assert_eq!(sample("warptape_risk_results_total{class=\"interactive\",outcome=\"done\"}"), 1.0);
     assert_eq!(sample("warptape_ready"), 1.0);
 
-    // What the journal of the process tells, by the rule that the process itself counts by.
+    // The journal's totals, by the counting rule of the process itself.
     let (mut tally, mut commits, mut begun_at_once) = (Tally::default(), 0, 0);
     for record in records(&log, "journal", 0) {
         let entry = decode_journal_entry(&record.value).expect("an entry");
@@ -221,7 +221,7 @@ fn metrics_are_what_the_log_has() {
         sample("warptape_batch_prediction_error_seconds_count"),
         tally.prediction_errors.count() as f64
     );
-    // The outcome of the last transaction is told by the next one.
+    // The next transaction tells the outcome of the last one.
     assert_eq!(sample("warptape_transactions_total{outcome=\"committed\"}"), f64::from(commits + 1));
     run.run_until("nothing is behind", || {
         let samples = scrape(&url);
@@ -262,11 +262,11 @@ fn pages_of_others_read_nothing_by_a_name_of_theirs() {
             assert!([200, 503].contains(&get(&url, path, &[("Host", host)]).0), "{path} {host}");
         }
     }
-    // A probe is answered, without what it would tell others.
+    // A probe is answered, without facts for others.
     assert_eq!(get(&url, "/livez", &[("Host", "evil.example")]), (200, "live\n".to_owned()));
     assert!(!run.said().contains("endpoint.token"), "only this machine reaches it");
     run.stop("TERM");
-    // Whoever has the token may call it as they like.
+    // A client with the token may use any host name.
     let (run, url) = start(&[("WARPTAPE__ENDPOINT__TOKEN", "correct-horse")]);
     let named = ("Host", "tape.behind.a.proxy.example");
     assert_eq!(get(&url, "/metrics", &[named]).0, 401);
@@ -331,7 +331,7 @@ fn tokens_and_tls_keep_others_out() {
         }
         assert_eq!(ask(path, &[("Authorization", "Bearer correct-horse")]).0, 200, "{path}");
     }
-    // Without TLS nobody is answered.
+    // Clients without TLS get no answer.
     let mut plain = TcpStream::connect(said.trim_start_matches("https://")).expect("a connection");
     plain.set_read_timeout(Some(DEADLINE)).expect("a timeout");
     plain.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").expect("it takes bytes");
@@ -341,7 +341,7 @@ fn tokens_and_tls_keep_others_out() {
     assert!(!run.said().contains("correct-horse"));
     run.stop("TERM");
 
-    // What cannot be served is said before anything begins.
+    // Unusable settings are reported before anything begins.
     std::fs::write(folder.path().join("key.pem"), "no key").expect("a file");
     let (_, error) = texts(&warptape_with(folder.path(), &arguments, &token), 1);
     assert!(error.contains("endpoint.tls_key: key.pem: "), "{error}");
@@ -360,7 +360,7 @@ fn tokens_and_tls_keep_others_out() {
     assert!(error.contains("endpoint.listen") && error.contains("an address and a port"), "{error}");
 }
 
-/// Memory of a process that is in use, in MiB.
+/// Returns the memory of a process in use, in MiB.
 fn resident_mib(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux has it");
@@ -384,14 +384,14 @@ fn slow_and_hostile_clients_keep_nobody_from_reading() {
     };
     let before = resident_mib(run.id());
 
-    // Clients that say nothing, that never end the head of their request, and that never read what they asked for.
+    // Clients that send nothing, never end the head of their request, or never read the answer.
     let mut clients = Vec::new();
     for number in 0..300 {
         let mut stream = connect();
         match number % 3 {
             0 => {}
             1 => stream.write_all(b"GET /metrics HTTP/1.1\r\nX-Slow: ").expect("it takes bytes"),
-            // Some hundred requests at once: they are answered one after the other, as far as the answers are taken.
+            // Some hundred requests at once are answered one after the other, as far as the answers are read.
             _ => drop(stream.write_all("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200).as_bytes())),
         }
         clients.push(stream);
@@ -399,7 +399,7 @@ fn slow_and_hostile_clients_keep_nobody_from_reading() {
     assert_eq!(get(&url, "/readyz", &[]).0, 200);
     assert!(scrape(&url).contains_key("warptape_ready"));
 
-    // A head without end, and a body that nobody wants: the answer is an error, or the end.
+    // For an endless head, and for an unwanted body, the answer is an error, or the end.
     let mut endless = connect();
     endless.write_all(b"GET /metrics HTTP/1.1\r\n").expect("it takes bytes");
     let line = [&b"X-Long: "[..], &[b'x'; 1_000], b"\r\n"].concat();
@@ -427,11 +427,11 @@ fn slow_and_hostile_clients_keep_nobody_from_reading() {
     let after = resident_mib(run.id());
     assert!(after < before + 64, "{before} MiB before, {after} MiB with 300 clients");
 
-    // More connections than there may be: probes are answered nevertheless.
+    // There are more connections than allowed, and probes are answered nevertheless.
     clients.extend((0..300).map(|_| connect()));
     assert_eq!(get(&url, "/readyz", &[]).0, 200);
 
-    // Those that say nothing are shown the door, though nobody asks for it.
+    // Silent clients are disconnected, even without new ones.
     let mut silent = clients.swap_remove(0);
     let ended = silent.read(&mut [0; 1]);
     assert!(

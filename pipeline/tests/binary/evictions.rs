@@ -1,4 +1,4 @@
-//! Symbols that rest leave memory, and come back as if they had stayed: by the command, on the embedded log and on Kafka.
+//! Idle symbols leave memory, and come back as if they had stayed: by the command, on the embedded log and on Kafka.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,9 +15,9 @@ const MAP: &str = "symbol=sym,time=ts:ms,price=px,size=qty";
 /// 2024-08-08T00:00:00Z, in milliseconds.
 const START_MS: i64 = 1_723_075_200_000;
 const SYMBOLS: i64 = 60;
-/// Ticks of [`before`] and of [`after`].
+/// Number of ticks of [`before`] and of [`after`].
 const TICKS: [u64; 2] = [780, 780];
-/// Snapshots of partitions with few records, and symbols that are idle after half a minute.
+/// Snapshots after few records, and eviction of symbols after half a minute.
 const EVICTING: [(&str, &str); 3] = [
     ("WARPTAPE__ENGINE__EVICT_IDLE_S", "30"),
     ("WARPTAPE__ENGINE__SNAPSHOT_INTERVAL_RECORDS", "4"),
@@ -29,7 +29,7 @@ fn configuration(partitions: i32) -> String {
     format!("topics.partitions = {partitions}\nstages.bars = [\"tick:5\", \"1s\"]\n")
 }
 
-/// Three ticks of each symbol, then five minutes of two of them.
+/// Returns three ticks of each symbol, then five minutes of two of them.
 fn market(begin_s: i64) -> String {
     let all = (0..3).flat_map(|round| (0..SYMBOLS).map(move |symbol| (begin_s + round, symbol)));
     let two = (0..300).flat_map(|second| [(begin_s + 3 + second, 0), (begin_s + 3 + second, 1)]);
@@ -48,7 +48,7 @@ fn feed(folder: &Path, name: &str, begin_s: i64, log: &[&str]) {
     texts(&warptape(folder, &[&feed[..], log].concat()), 0);
 }
 
-/// Symbol, bar, values: all but offsets, which logs count in their own ways.
+/// Returns symbol, bar and values of each signal: all but offsets, which differ between logs.
 fn signals(log: &dyn EventLog, topic: &str, partitions: i32) -> Vec<String> {
     let all = (0..partitions).flat_map(|partition| records(log, topic, partition));
     let shown = all.map(|record| {
@@ -61,14 +61,14 @@ fn signals(log: &dyn EventLog, topic: &str, partitions: i32) -> Vec<String> {
     shown
 }
 
-/// Snapshot records that are pages.
+/// Returns the number of snapshot records that are pages.
 fn pages(log: &dyn EventLog, topic: &str, partitions: i32) -> usize {
     let all = (0..partitions).flat_map(|partition| records(log, topic, partition));
     all.filter(|record| decode_snapshot(&record.value).is_ok_and(|part| part.group >= Snapshot::PAGES))
         .count()
 }
 
-/// The signals where all symbols stay in memory.
+/// Returns the signals if all symbols stay in memory.
 fn kept(partitions: i32) -> Vec<String> {
     let folder = folder();
     let (folder, log_of) = (folder.path(), ["--log", "sqlite:w.db"]);

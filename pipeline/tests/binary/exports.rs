@@ -1,5 +1,5 @@
-//! Exports: a file that is taken elsewhere verifies there, from the embedded log and from Kafka, whole and of a window; tables are opened by
-//! polars and DuckDB.
+//! Exports. An exported file verifies elsewhere, from the embedded log and from Kafka, whole and of a window. polars
+//! and DuckDB read the tables.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn run_in(folder: &Path, arguments: &[&str], log: &str) -> std::process::Output 
     warptape(folder, &all)
 }
 
-/// What a command says of a log, without what follows the first line.
+/// Returns the first line of a command's report on a log.
 #[track_caller]
 fn said(folder: &Path, arguments: &[&str], log: &str) -> String {
     texts(&run_in(folder, arguments, log), 0).0
@@ -64,7 +64,7 @@ fn a_file_is_the_run_wherever_it_is() {
     );
     let verified = said(here.path(), &VERIFY, "sqlite:market.db");
     assert!(verified.contains("signals: identical"), "{verified}");
-    // The source is no longer needed.
+    // The source is not needed any more.
     let moved = folder();
     fs::rename(here.path().join("market.db"), moved.path().join("market.db"))
         .expect("a file that can be moved");
@@ -79,7 +79,7 @@ fn a_file_is_the_run_wherever_it_is() {
     let checked = said(there.path(), &["log", "check"], "sqlite:night.db");
     assert!(checked.trim_end().ends_with("whole"), "{checked}");
 
-    // Nothing is written over.
+    // Existing files are not overwritten.
     let before = fs::read(&to).expect("the file");
     let (_, error) = export(&["--to", to.to_str().expect("UTF-8")], 2);
     assert!(error.contains("exists already, and nothing is written over"), "{error}");
@@ -123,7 +123,7 @@ fn a_window_is_a_file_of_its_own() {
     let found = records(&window, "journal", 0);
     assert_eq!(found, &journal[second..]);
 
-    // The time of an entry is as good, and without ticks decisions alone are verified.
+    // The time of an entry works as well, and without ticks only decisions are verified.
     let to = there.path().join("end.db");
     let to = to.to_str().expect("UTF-8");
     let until = time_of(entries[second].at_ns);
@@ -134,7 +134,7 @@ fn a_window_is_a_file_of_its_own() {
     assert!(error.contains("--with-ticks"), "{error}");
 }
 
-/// A time in nanoseconds since the epoch, as people write it.
+/// Formats a time in nanoseconds since the epoch for the command line.
 fn time_of(at_ns: i64) -> String {
     let at = format!("@{}.{:09}", at_ns / 1_000_000_000, at_ns % 1_000_000_000);
     let printed = Command::new("date").args(["-u", "-d", &at, "+%Y-%m-%dT%H:%M:%S.%NZ"]).output();
@@ -150,7 +150,7 @@ fn a_damaged_log_is_named_and_leaves_nothing() {
         records(&log, "signals", 1).swap_remove(50).value
     };
     let mut bytes = fs::read(&path).expect("the log's file");
-    // Pages that are no longer used may have it as well.
+    // Unused pages may have it as well.
     let places: Vec<usize> =
         (0..=bytes.len() - value.len()).filter(|&place| bytes[place..].starts_with(&value)).collect();
     assert!(!places.is_empty(), "the record is in the file");
@@ -204,7 +204,7 @@ fn an_export_of_a_cluster_verifies_on_its_own() {
     let (here, _) = texts(&warptape(setup.path(), &verify), 0);
     assert!(here.contains("signals: identical"), "{here}");
     assert_eq!(here, there);
-    // Offsets are those of the cluster, with the gaps that ends of transactions leave.
+    // Offsets are those of the cluster, with the gaps of transactions' ends.
     let file = SqliteLog::open_existing(setup.path().join("cluster.db")).expect("the file");
     let mut gaps = 0;
     for (topic, partition) in [("journal", 0), ("signals", 0), ("signals", 3), ("ticks", 1)] {
@@ -264,7 +264,7 @@ fn tables_are_opened_by_polars_and_duckdb() {
     }
     assert!(heights["latencies"] > 10 && heights["batches"] > 10 && heights["commits"] > 1, "{heights:?}");
     assert_eq!(shown, "5 10 2 2");
-    // What is there is not written over, and Arrow files are the same tables.
+    // Existing files are not overwritten, and Arrow files hold the same tables.
     let again = ["replay", "export", "--format", "arrow", "--to", "run-tables"];
     let (_, error) = texts(&run_in(here.path(), &again, "sqlite:market.db"), 2);
     assert!(error.contains("nothing is written over"), "{error}");

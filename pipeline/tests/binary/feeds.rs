@@ -1,4 +1,4 @@
-//! Sources that are fed more than once: what is in the log already is not published again.
+//! Sources that are fed more than once: ticks in the log are not published again.
 
 use std::path::Path;
 use std::process::Output;
@@ -31,7 +31,7 @@ fn feed(folder: &Path, arguments: &[&str]) -> Output {
     warptape(folder, &all)
 }
 
-/// Ticks of each partition of a log, in its order.
+/// Returns the ticks of each partition of a log, in its order.
 fn ticks(folder: &Path, log: &str) -> Vec<Vec<Tick>> {
     let log = SqliteLog::open_existing(folder.join(log)).expect("the log of the feed");
     let of_partition = |partition: i32| {
@@ -56,7 +56,7 @@ fn the_same_file_adds_nothing_unless_it_is_said_again() {
     let folder = folder();
     write_rows(folder.path(), "a.csv", 0..100);
     assert!(texts(&feed(folder.path(), &["a.csv"]), 0).0.starts_with("published 100 ticks"));
-    // Neither under another name nor beside another one.
+    // The same file adds nothing under another name, nor beside another one.
     std::fs::copy(folder.path().join("a.csv"), folder.path().join("c.csv")).expect("a copy");
     for files in [&["a.csv"][..], &["c.csv"]] {
         let (told, _) = texts(&feed(folder.path(), files), 0);
@@ -99,7 +99,7 @@ fn the_same_content_is_known_however_it_is_packed_or_mapped() {
         assert_eq!(published(&["--map", map, "a.csv.gz"]), 0, "{map}");
         assert_eq!(published(&["--map", map, "a.csv"]), 0, "{map}");
     }
-    // Packed first, then as it is and longer.
+    // The file is packed first, then plain and longer.
     write_rows(folder.path(), "b.csv", 200..250);
     gzip("b.csv");
     assert_eq!(published(&["--map", other, "b.csv.gz"]), 50);
@@ -108,9 +108,9 @@ fn the_same_content_is_known_however_it_is_packed_or_mapped() {
     std::fs::remove_file(folder.path().join("b.csv.gz")).expect("it is there");
     gzip("b.csv");
     assert_eq!(published(&["--map", MAP, "b.csv.gz"]), 0);
-    // A mapping that reads otherwise is another source.
+    // A mapping with another meaning is another source.
     assert_eq!(published(&["--map", "symbol='A:C',time=t:ms,price=p,size=q", "a.csv.gz"]), 100);
-    // A packed file that is cut gives what is whole of it, and the rest once it is there.
+    // A packed file that is cut gives its intact part, and the rest once it is complete.
     write_rows(folder.path(), "c.csv", 300..5000);
     gzip("c.csv");
     let whole = std::fs::read(folder.path().join("c.csv.gz")).expect("a file");
@@ -150,7 +150,7 @@ fn ticks_that_are_published_twice_are_told_of() {
     let (verified, _) =
         texts(&warptape(folder, &["replay", "verify", "--outputs", "--log", "sqlite:w.db"]), 0);
     assert!(verified.contains(&format!("identical\nnote: {told}")), "{verified}");
-    // They were told of, and nobody repeats it.
+    // They were reported before, and are not reported again.
     assert!(!run().0.contains("trade ids"));
 }
 
@@ -167,7 +167,7 @@ fn a_file_that_has_grown_adds_what_is_new() {
     assert_eq!(times_ms(folder.path()), (0..131).collect::<Vec<_>>());
 }
 
-/// A feed with another map is another feed: it would publish the first rows once more.
+/// A feed with another map is another feed: it would publish the first rows again.
 #[test]
 fn a_bad_line_ends_a_feed_before_anything_is_published() {
     let folder = folder();
@@ -183,7 +183,7 @@ fn a_bad_line_ends_a_feed_before_anything_is_published() {
 
 #[test]
 fn files_of_the_same_name_are_told_apart() {
-    // The bad line comes before the second one's turn, and in the middle of it.
+    // The bad line comes before the second file's turn, and in the middle of it.
     for second in [200..300, 50..150] {
         let folder = folder();
         for day in ["01", "02"] {
@@ -289,8 +289,8 @@ fn a_market_that_was_killed_goes_on_where_it_stopped() {
     assert_eq!(ticks(folder.path(), "w.db"), ticks(folder.path(), "longer.db"));
 }
 
-/// A coin that is worth little, a spread, a price beyond 64 bits of 1e-9 and one with more decimals than nine; one number that no tick
-/// can hold, and one price that its symbol's others cannot be compared with.
+/// The prices are those of a coin of little value, a spread, one beyond 64 bits of 1e-9, and one with more decimals
+/// than nine. Then come a number that no tick can hold, and a price that cannot be compared with the symbol's others.
 #[test]
 fn numbers_of_all_sizes_come_through_and_what_does_not_fit_stops_nothing() {
     let folder = folder();
@@ -373,7 +373,7 @@ fn captured_trade(id: u32) -> String {
     )
 }
 
-/// Captures are published up to their bad line. A feed goes on behind that, and not in another file.
+/// Captures are published up to their bad line. A feed continues behind that line, but not in a changed file.
 #[test]
 fn a_capture_that_was_fed_in_part_and_has_changed_is_refused() {
     let folder = folder();

@@ -1,5 +1,5 @@
-//! What tests of crashes have in common: random moments from a seed, the same ticks in another
-//! log, and what the journal tells of the lives of `run`.
+//! Parts shared by tests of crashes: random moments from a seed, copies of ticks in another log, and the lives of `run`
+//! by the journal.
 
 use warptape_eventlog::{EventLog, NewRecord, Record, SqliteLog, UnreadableBatch};
 use warptape_schemas::decode_journal_entry;
@@ -7,14 +7,14 @@ use warptape_schemas::journal::Input;
 
 use super::outputs::records;
 
-/// Records of one transaction when they are copied.
+/// Records of one transaction in a copy.
 const COPY_RECORDS: usize = 256;
 
 /// A stream of random numbers: SplitMix64.
 pub struct Random(u64);
 
 impl Random {
-    /// Seeded by WARPTAPE_TEST_SEED, else by the time; says which.
+    /// Seeds it by WARPTAPE_TEST_SEED, else by the time, and prints the seed.
     pub fn from_environment() -> Random {
         let seed = match std::env::var("WARPTAPE_TEST_SEED") {
             Ok(text) => text.parse().expect("WARPTAPE_TEST_SEED is a whole number"),
@@ -24,7 +24,7 @@ impl Random {
         Random(seed)
     }
 
-    /// A number from 0 to less than `count`.
+    /// Draws a number from 0 to less than `count`.
     pub fn below(&mut self, count: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -34,7 +34,7 @@ impl Random {
     }
 }
 
-/// Copies records, by partition, to an empty topic of the embedded log, where they stand without gaps.
+/// Copies records, by partition, to an empty topic of the embedded log, without gaps.
 pub fn copy_records(all: &[Vec<Record>], to: &SqliteLog, topic: &str) {
     let mut producer = to.producer("copy").expect("a producer");
     for (partition, records) in (0..).zip(all) {
@@ -42,7 +42,7 @@ pub fn copy_records(all: &[Vec<Record>], to: &SqliteLog, topic: &str) {
         for some in records.chunks(COPY_RECORDS) {
             producer.begin().expect("a transaction");
             for (record, at) in some.iter().zip(&mut offsets) {
-                // A record that stands for a batch says where it stands itself.
+                // A record that stands for a batch has its own place within it.
                 let batch = UnreadableBatch::of(record);
                 let batch = batch
                     .map(|batch| UnreadableBatch { first_offset: at, last_offset: at, ..batch }.record());
@@ -62,8 +62,8 @@ pub fn copy_records(all: &[Vec<Record>], to: &SqliteLog, topic: &str) {
     }
 }
 
-/// What the journal tells of the lives: how many began, how many partitions were restored from a snapshot, and how
-/// many of these had ticks to redo behind it.
+/// Lives by the journal: numbers of begun lives, of partitions restored from a snapshot, and of those with ticks to
+/// redo behind it.
 #[derive(Debug, Default)]
 pub struct Lives {
     pub began: u64,

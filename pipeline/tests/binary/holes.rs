@@ -1,4 +1,4 @@
-//! A process that is stopped, and a log whose write lock is held: what `replay` says of the time in which nothing was recorded.
+//! A stopped process, and a log with a held write lock: explanations by `replay` for the time without records.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,9 +12,9 @@ use super::kafka_clients::given;
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
-/// The length of a hole; a quarter of a second is one.
+/// Length of a hole; holes count from a quarter of a second.
 const HELD: Duration = Duration::from_secs(2);
-/// Takes the write lock of the log, says so, and holds it until its input ends.
+/// Takes the write lock of the log, reports it, and holds it until its input ends.
 const HOLDER: &str = "import sqlite3, sys
 lock = sqlite3.connect('w.db', isolation_level=None, timeout=60)
 lock.execute('BEGIN IMMEDIATE')
@@ -27,7 +27,7 @@ fn feed(folder: &Path, ticks: &str) {
     texts(&warptape(folder, &[&feed[..], &LOG].concat()), 0);
 }
 
-/// A run that has done what was fed, is stopped, and has more to do.
+/// A run that has processed the feed, is stopped, and has more to process.
 fn stopped(folder: &Path) -> (SqliteLog, Running) {
     feed(folder, "2000");
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("the log of the feed");
@@ -38,7 +38,7 @@ fn stopped(folder: &Path) -> (SqliteLog, Running) {
     (log, run)
 }
 
-/// Lets the hole become as long as it is to be.
+/// Waits for the hole's length.
 fn last(run: &mut Running) {
     let since = Instant::now();
     run.run_until("the hole is there", || (since.elapsed() >= HELD).then_some(()));
@@ -49,7 +49,7 @@ fn slowest(folder: &Path) -> Value {
     serde_json::from_str(&out).expect("an object")
 }
 
-/// The slowest signal was held up by this step for most of the time, and its waits add up.
+/// Asserts that this step held up the slowest signal for most of the time, and that the waits add up.
 #[track_caller]
 fn check(folder: &Path, step: &str, words: &str) {
     let found = &slowest(folder)["signals"][0];
@@ -78,7 +78,7 @@ fn a_stopped_process_is_named_and_the_newest_signal_of_a_symbol_is_found() {
     run.stop("TERM");
     check(folder, "stood_still", "it was stopped (SIGSTOP, a suspended machine)");
 
-    // Without a time `why` explains the newest signal of a symbol.
+    // Without a time, `why` explains the newest signal of a symbol.
     let tail =
         ["tail", "signals", "--from-beginning", "--exit-at-end", "-o", "json", "--symbol", "SYNTH:AAAB"];
     let (lines, _) = texts(&warptape(folder, &[&tail[..], &LOG].concat()), 0);

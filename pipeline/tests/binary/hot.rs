@@ -1,5 +1,4 @@
-//! Hot state in a real Redis: what is there is the log's latest, whatever happens to Redis, and nothing that happens to
-//! Redis is felt by the pipeline.
+//! Hot state in a real Redis: it equals the log's latest, whatever happens to Redis, and the pipeline does not notice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,17 +16,17 @@ use super::outputs::records;
 use super::processes::{Running, committed, ends, folder, run_until_drained, texts, warptape, warptape_with};
 use super::redis_server::{RedisServer, connect, shared};
 
-/// Ticks of a market that ends.
+/// Ticks of a limited market.
 const TICKS: &str = "40000";
-/// Ticks per second of a market that goes on.
+/// Ticks per second of an endless market.
 const RATE: &str = "20000";
-/// Bars that close all the time, and bars that close now and then.
+/// Bars that close often, and bars that close seldom.
 const CONFIGURATION: &str = "[stages]\nbars = [\"1s\", \"tick:5\"]\ngroups_per_partition = 4\n";
 
-/// Lives that what is left may take.
+/// Greatest number of lives that the rest may take.
 const LIVES_MAX: usize = 5;
 
-/// By symbol and field: offset, partition and record.
+/// Offset, partition and record, by symbol and field.
 type Contents = BTreeMap<String, BTreeMap<String, (i64, i64, Value)>>;
 
 fn new_log(folder: &Path) -> SqliteLog {
@@ -70,13 +69,13 @@ fn run_on(run: &mut Running, log: &SqliteLog) {
     run.run_until("more is committed", || (total() > before).then_some(()));
 }
 
-/// Runs until hot state is where the log is now.
+/// Runs until hot state reaches the present end of the log.
 #[track_caller]
 fn keep_up(run: &mut Running, log: &SqliteLog, url: &str) {
     keep_up_on(run, log, "", url, "warptape:");
 }
 
-/// The same, with topics and keys that have a prefix.
+/// The same, with a prefix of topics and keys.
 #[track_caller]
 pub fn keep_up_on(run: &mut Running, log: &dyn EventLog, topics: &str, url: &str, prefix: &str) {
     let ends = record_ends(log, &format!("{topics}signals"));
@@ -89,7 +88,7 @@ pub fn keep_up_on(run: &mut Running, log: &dyn EventLog, topics: &str, url: &str
     });
 }
 
-/// Stops a run. What a busy Redis has not taken by then is said, and written by another life.
+/// Stops a run. It reports records that a busy Redis has not taken by then, and another life writes them.
 #[track_caller]
 fn stop_and_write(
     mut run: Running,
@@ -115,7 +114,7 @@ fn stop_and_write(
     first
 }
 
-/// How far a partition is written; -1 for nothing.
+/// Returns the written position of a partition; -1 for nothing.
 fn position(connection: &mut redis::Connection, prefix: &str, partition: i32) -> i64 {
     let text: Option<String> =
         connection.hget(format!("{prefix}partition:{partition}"), "position").expect("a hash of Redis");
@@ -125,13 +124,13 @@ fn position(connection: &mut redis::Connection, prefix: &str, partition: i32) ->
     })
 }
 
-/// Where each partition ends behind its last record: on Kafka, its end lies behind that.
+/// Returns the offset behind each partition's last record; on Kafka, the partition ends farther behind.
 fn record_ends(log: &dyn EventLog, topic: &str) -> Vec<i64> {
     let end = |partition| records(log, topic, partition).last().map_or(0, |record| record.offset + 1);
     (0..ends(log, topic).len() as i32).map(end).collect()
 }
 
-/// What the log says must be there.
+/// Returns the contents that the log requires.
 fn expected(log: &dyn EventLog, topics: &str) -> Contents {
     let describer = Describer::new();
     let mut contents = Contents::new();
@@ -150,7 +149,7 @@ fn expected(log: &dyn EventLog, topics: &str) -> Contents {
     contents
 }
 
-/// What is there.
+/// Returns the contents of Redis.
 fn found(connection: &mut redis::Connection, prefix: &str) -> Contents {
     let beginning = format!("{prefix}symbol:");
     let keys: Vec<String> = connection.keys(format!("{beginning}*")).expect("keys of Redis");
@@ -167,7 +166,7 @@ fn found(connection: &mut redis::Connection, prefix: &str) -> Contents {
     contents
 }
 
-/// Asserts that hot state is all of the log's latest and nothing else.
+/// Asserts that hot state equals the log's latest, and nothing else.
 #[track_caller]
 fn expect_equal(log: &SqliteLog, connection: &mut redis::Connection, prefix: &str) {
     expect_equal_on(log, "", connection, prefix);
@@ -176,7 +175,7 @@ fn expect_equal(log: &SqliteLog, connection: &mut redis::Connection, prefix: &st
     }
 }
 
-/// The same for any log, with topics that have a prefix: on Kafka, a position may lie behind the last record.
+/// The same for any log, with a prefix of topics; on Kafka, a position may lie behind the last record.
 #[track_caller]
 pub fn expect_equal_on(log: &dyn EventLog, topics: &str, connection: &mut redis::Connection, prefix: &str) {
     let prefix = &format!("{prefix}{topics}");
@@ -200,7 +199,7 @@ pub fn expect_equal_on(log: &dyn EventLog, topics: &str, connection: &mut redis:
     expect_placements(log, topics, connection, prefix);
 }
 
-/// Asserts that each group is where the journal last placed it.
+/// Asserts that each group is on the lane of its last placement in the journal.
 #[track_caller]
 fn expect_placements(log: &dyn EventLog, topics: &str, connection: &mut redis::Connection, prefix: &str) {
     let mut expected: BTreeMap<String, (String, i64, i64)> = BTreeMap::new();
@@ -239,7 +238,7 @@ fn values_are_the_last_signals_of_the_log() {
     let configuration = format!("{CONFIGURATION}\n[hot_state]\nurl = \"{url}\"\nprefix = \"{prefix}\"\n");
     let start = || Running::start(folder, &["run", "-c", "w.toml", "--log", "sqlite:w.db"]);
     std::fs::write(folder.join("w.toml"), configuration).expect("a file");
-    // A stop waits for hot state, but not for as long as a busy Redis may take.
+    // A stop waits for hot state, but not as long as a busy Redis may take.
     let stop = |mut run: Running, log: &SqliteLog| {
         run_until_drained(&mut run, log, "warptape");
         keep_up_on(&mut run, log, "", &url, prefix);
@@ -256,7 +255,7 @@ fn values_are_the_last_signals_of_the_log() {
         assert!(lane.contains("\"state\":\"STOPPED\"") && lane.contains("\"device\":\"cpu:"), "{lane}");
     }
 
-    // The next run goes on where this one ended, and writes no more than what is new.
+    // The next run continues where this one ended, and writes only new records.
     let rebuild = |connection: &mut redis::Connection| -> Vec<String> {
         (0..4)
             .map(|p| connection.hget(format!("{prefix}partition:{p}"), "rebuild").expect("a name"))
@@ -268,7 +267,7 @@ fn values_are_the_last_signals_of_the_log() {
     expect_equal(&log, &mut connection, prefix);
     assert_eq!(rebuild(&mut connection), before);
 
-    // `hot get` says the same from Redis and from the log.
+    // `hot get` gives the same from Redis and from the log.
     let symbol = expected(&log, "").into_keys().next().expect("a symbol");
     let json = |place: &str| {
         let get = [
@@ -301,7 +300,7 @@ fn values_are_the_last_signals_of_the_log() {
         assert!(table.contains(part), "{part:?} is missing in:\n{table}");
     }
 
-    // An unknown symbol is exit 1, with names that are near.
+    // An unknown symbol gives exit code 1, with similar names.
     for place in [&url, "memory"] {
         let wrong = format!("{symbol}X");
         let get = ["hot", "get", &wrong, "-c", "w.toml", "--log", "sqlite:w.db", "--hot-state", place];
@@ -310,7 +309,7 @@ fn values_are_the_last_signals_of_the_log() {
         assert!(error.contains("did you mean") && error.contains(&symbol), "{error}");
     }
 
-    // Another log under the same names replaces what was there.
+    // Another log under the same names replaces the contents.
     std::fs::remove_file(folder.join("w.db")).expect("the log is there");
     drop(log);
     for rest in ["w.db-wal", "w.db-shm", "w.db-head"] {
@@ -358,7 +357,7 @@ fn emptied_killed_and_restarted_it_is_rebuilt() {
     server.restart();
     keep_up(&mut run, &log, &server.url());
 
-    // Somebody writes something else under its names.
+    // A stranger writes other values under its names.
     let mut stranger = server.connect();
     let symbols: Vec<String> = stranger.keys("warptape:symbol:*").expect("keys of Redis");
     let others = [
@@ -379,7 +378,7 @@ fn emptied_killed_and_restarted_it_is_rebuilt() {
         keep_up(&mut run, &log, &server.url());
     }
 
-    // Emptied while nothing comes, which nobody but the sign of life notices.
+    // Redis is emptied while no signals come; only the sign of life can notice it.
     feed.stop("TERM");
     run_until_drained(&mut run, &log, "warptape");
     keep_up(&mut run, &log, &server.url());
@@ -387,7 +386,7 @@ fn emptied_killed_and_restarted_it_is_rebuilt() {
     keep_up(&mut run, &log, &server.url());
 
     let summary = stop_and_write(run, || start_run(folder, &server.url()), &log, &server.url(), "warptape:");
-    // Once by the kill, and whenever a server that is busy did not answer in time.
+    // The connection is lost once by the kill, and whenever a busy server does not answer in time.
     assert!(summary.contains(", connection lost ") || summary.contains(": down for "), "{summary}");
     expect_equal(&log, &mut server.connect(), "warptape:");
 }
@@ -507,7 +506,7 @@ fn rediss_is_tls_with_certificates_that_are_checked() {
     let summary = run.stop("TERM");
     assert!(summary.contains(&format!("hot state  {url}: ")), "{summary}");
 
-    // A certificate that nobody vouches for is refused, and so is a server without TLS.
+    // A certificate without a trusted authority is refused, and so is a server without TLS.
     let (_, error) = texts(&warptape(folder, &get), 1);
     assert!(error.contains(&url) && error.contains("certificate"), "{error}");
     let plain = RedisServer::start(&[]);
@@ -519,7 +518,7 @@ fn start_wordy_run(folder: &Path, url: &str) -> Running {
     Running::start(folder, &["run", "-vvv", "-c", "w.toml", "--log", "sqlite:w.db", "--hot-state", url])
 }
 
-/// A store of its own in the shared Redis, with a partition 0 that is being written as rebuild `now`.
+/// A store of its own in the shared Redis, with partition 0 being written as rebuild `now`.
 fn store(prefix: &str) -> RedisStore {
     let HotUrl::Redis(url) = HotUrl::parse(&shared()).expect("a URL of a Redis") else { panic!("no Redis") };
     open(&url, prefix)
@@ -550,7 +549,7 @@ fn write(store: &RedisStore, rebuild: &str, field: &str, value: &str) -> HashWri
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whoever writes, in whatever order and how often: the newest of each field stays.
+    /// The newest write of each field stays, whatever the writers, their order and repetitions.
     #[test]
     fn an_older_write_never_overwrites_a_newer_one(
         writes in prop::collection::vec((0..2_usize, 0..4_u8, 0..200_i64), 1..60),
@@ -626,11 +625,11 @@ fn who_writes_for_a_rebuild_that_is_over_is_refused() {
     assert!(is_gone(&mut connection), "the clearing left a symbol");
     assert!(matches!(old.write(&first), Err(HotError::Emptied { .. })));
     assert!(is_gone(&mut connection));
-    // An older offset counts anew in the new rebuild.
+    // An older offset counts again in the new rebuild.
     let second = [write(&new, "second", "f", "{\"offset\":3}")];
     assert_eq!(new.write(&second).expect("a write"), 1);
 
-    // Half cleared by somebody who died: there is a name and no position.
+    // A killed process left it half cleared: there is a name and no position.
     let _: i64 = connection.hdel(format!("{prefix}partition:0"), "position").expect("a hash");
     let stored = new.partition(0).expect("an answer").expect("a partition");
     assert_eq!((stored.rebuild.as_str(), stored.position), ("second", None));

@@ -1,6 +1,7 @@
-//! Recorded incidents, and what an engineer is told who looks for the cause. Each file of commands and answers is held against the commands.
+//! Recorded incidents, and the answers to an engineer who looks for the cause. Each file of commands and answers is
+//! compared with the commands' output.
 //!
-//! `WRITE_GOLDEN=1` writes the answers down; the commands stay.
+//! `WRITE_GOLDEN=1` updates the answers; the commands stay.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +14,13 @@ fn incidents() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/incidents")
 }
 
-/// A line of a file that is a command.
+/// Prefix of a line with a command.
 const PROMPT: &str = "$ warptape ";
 
 #[track_caller]
 fn check(name: &str, causes: &[&str]) {
     let folder = folder();
-    // Who opens a log leaves files beside it.
+    // Opening a log leaves files beside it.
     let copy = folder.path().join("incident.db");
     fs::copy(incidents().join(format!("{name}.db")), &copy).expect("the recording");
     assert_verified(&copy);
@@ -45,7 +46,7 @@ fn check(name: &str, causes: &[&str]) {
     }
 }
 
-/// The page of an incident.
+/// Returns the page of an incident.
 fn report(name: &str, window: &[&str]) -> String {
     let folder = folder();
     fs::copy(incidents().join(format!("{name}.db")), folder.path().join("incident.db"))
@@ -58,7 +59,7 @@ fn report(name: &str, window: &[&str]) -> String {
 #[test]
 fn a_hot_symbol_is_found() {
     let found = report("hot-symbol", &[]);
-    // Of all rows of the run it has a quarter.
+    // It has a quarter of all rows of the run.
     let greatest = "<td>1/1</td><td>1,025</td><td>25 %</td><td>45 %</td>";
     assert!(found.contains(greatest), "the page does not say when group 1/1 had how much of all rows");
     let causes = [
@@ -79,7 +80,7 @@ fn a_throttled_device_is_found() {
     ];
     check("throttled-device", &causes);
 
-    // The page of the run has it among its events, and that of a window behind it as what was in force when it began.
+    // The run's page lists it among its events, and the page of a later window as a state in force at its beginning.
     let heat = "counts with 25 % of its weight: its device has 89 °C";
     let page = report("throttled-device", &[]);
     assert!(page.contains(heat) && page.contains("was told to end") && !page.contains("In force when"));

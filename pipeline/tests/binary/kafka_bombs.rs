@@ -1,5 +1,5 @@
-//! Batches of records that are small on the wire and without bound when they are unpacked, by strangers, in every topic that a
-//! pipeline reads of others.
+//! Strangers' batches of records that are small on the wire and unbounded when unpacked, in every topic that a pipeline
+//! reads from others.
 
 use std::process::Command;
 
@@ -17,12 +17,12 @@ use super::outputs::records;
 use super::processes::{texts, warptape};
 
 const UNPACKED_BYTES_MAX: usize = 16 << 20;
-/// Memory of a process in all: the first bomb alone would take more.
+/// Greatest memory of a process: the first bomb alone would take more.
 const MEMORY_BYTES_MAX: usize = 320 << 20;
-/// Codec, and records of 5 MB of zeros in one batch.
+/// Codec of each bomb, and its number of records with 5 MB of zeros.
 const BOMBS: [(&str, usize); 5] = [("zstd", 90), ("gzip", 90), ("lz4", 40), ("snappy", 3), ("snappy", 4)];
 
-/// Publishes one batch of so many records of 5 MB of zeros each.
+/// Publishes one batch of records with 5 MB of zeros each.
 pub fn publish_bomb(brokers: &str, topic: &str, partition: i32, codec: &str, count: usize) {
     let script = "import sys, confluent_kafka as kafka\n\
                   brokers, topic, partition, codec, count = sys.argv[1:]\n\
@@ -46,7 +46,7 @@ fn publish_tick(log: &KafkaLog, topic: &str, number: i64) {
     producer.commit().expect("a commit");
 }
 
-/// The most memory that a process has had, in bytes.
+/// Returns the peak memory of a process, in bytes.
 fn memory_peak(process: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a process that runs");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells");
@@ -112,7 +112,7 @@ fn a_batch_that_unpacks_without_bound_is_one_dead_letter_and_reading_goes_on() {
     let (list, _) = texts(&warptape(market.path(), &market.arguments(&["dlq", "list"], &market.url)), 0);
     assert!(list.contains(&shown), "{shown} is missing: {list}");
 
-    // The rerun makes the same letters, of this log and of what is exported of it.
+    // The rerun makes the same letters, from this log and from its export.
     let verify = ["replay", "verify", "--outputs"];
     let (said, _) = texts(&warptape(market.path(), &market.arguments(&verify, &market.url)), 0);
     assert!(said.ends_with("identical\n"), "{said}");
@@ -121,7 +121,7 @@ fn a_batch_that_unpacks_without_bound_is_one_dead_letter_and_reading_goes_on() {
     let (said, _) = texts(&warptape(market.path(), &market.arguments(&verify, "sqlite:bombs.db")), 0);
     assert!(said.ends_with("identical\n"), "{said}");
 
-    // Nothing of a batch can be sent again, nor a record of 5 MB to a topic that does not take it unpacked.
+    // A batch cannot be sent again, nor a record of 5 MB to a topic that refuses it unpacked.
     let (out, error) = texts(&warptape(market.path(), &market.arguments(&["dlq", "replay"], &market.url)), 0);
     assert!(out.contains(&format!("kept back  {letter_count:>8}")), "{out}");
     assert!(error.contains("have its producer send them again, in smaller batches"), "{error}");

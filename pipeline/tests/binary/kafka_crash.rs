@@ -10,7 +10,7 @@ use super::history::Random;
 use super::kafka_market::{Market, PARTITIONS, TickReader, fed};
 use super::processes::{DEADLINE, Running};
 
-/// Memory of a batch that is unpacked: more than the largest record of strangers takes, and less than a bomb.
+/// Greatest memory of an unpacked batch: more than the largest record of strangers takes, and less than a bomb.
 const UNPACKED_BYTES_MAX: usize = 32 << 20;
 
 /// A market on a broker of its own.
@@ -29,7 +29,8 @@ impl OwnBroker {
             unpacked_bytes_max: UNPACKED_BYTES_MAX,
             ..KafkaOptions::new(&broker.direct)
         };
-        // A broker that is silent for longer than the session timeout takes a static member that comes back for two.
+        // If a broker is silent for longer than the session timeout, it takes a returning static member for two
+        // members.
         let settings =
             format!("kafka.session_timeout_ms = 30000\nkafka.unpacked_bytes_max = {UNPACKED_BYTES_MAX}");
         let url = format!("kafka:{}", broker.address);
@@ -146,6 +147,7 @@ impl Scene for OwnBroker {
 #[test]
 fn faults_on_kafka_lose_nothing_and_double_nothing() {
     let campaign = campaign::run(OwnBroker::new);
-    // One episode at least has proved something; how many the broker broke by itself depends on how busy the machine is.
+    // At least one episode is complete. The number of episodes that the broker ended by itself depends on the load of
+    // the machine.
     assert!(campaign.late > 0 && campaign.episodes > 0, "{campaign:?}");
 }

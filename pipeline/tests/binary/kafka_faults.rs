@@ -1,5 +1,5 @@
-//! What happens to a real broker and to the network before it, with `feed` and `run` at work: nothing lost, nothing
-//! twice, no stall longer than twice the timeout, and the outputs those of an uninterrupted run.
+//! Faults of a real broker and of the network before it, with `feed` and `run` at work. No record is lost or doubled,
+//! no stall is longer than twice the timeout, and the outputs are those of an uninterrupted run.
 
 use std::time::{Duration, Instant};
 
@@ -16,29 +16,29 @@ use super::processes::Running;
 use super::proxy::{Fault, Proxy};
 use super::redis_server::RedisServer;
 
-/// Longest wait of the test itself for an answer of the broker.
+/// Longest wait of the test itself for the broker's answer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest wait of the processes for an answer of the broker. librdkafka's own timers, which look for requests without an answer once a
-/// second and wait for up to another before they connect again, must have room in twice that.
+/// Longest wait of the processes for the broker's answer. Twice this must have room for librdkafka's own timers. They
+/// look for unanswered requests once a second, and wait for up to another second before a new connection.
 const TIMEOUT: Duration = Duration::from_secs(8);
-/// The same where the broker hangs for longer than that.
+/// The same for a broker that hangs for longer.
 const TIMEOUT_SHORT: Duration = Duration::from_secs(6);
-/// A broker that is silent for longer than the session timeout takes a member that comes back for another. A producer's
-/// connection that is made and leads nowhere is given up after two seconds here, and not after librdkafka's ten.
+/// If a broker is silent for longer than the session timeout, it takes a returning member for another. Here a
+/// producer's dead connection is given up after two seconds, not after librdkafka's ten.
 const SETTINGS: &str = "kafka.session_timeout_ms = 30000
 kafka.properties.\"api.version.request.timeout.ms\" = 2000";
 
-/// Kills of the broker, load before each, and time without a broker.
+/// Number of the broker's kills, load before each, and time without a broker.
 const BROKER_KILLS: u64 = 2;
 const LOAD_MS_MAX: u64 = 1_500;
 const OUTAGE_MS_MAX: u64 = 2_000;
 
 /// Latency of each message.
 const LATENCY: Duration = Duration::from_millis(40);
-/// How long connections are slow, and how long nothing arrives: not long enough for an answer to be given up, and longer.
+/// Times with slow connections and without any data: too short for an answer to be given up, and longer.
 const SLOW: Duration = Duration::from_secs(2);
 const HOLES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
-/// An answer that comes in time, and one that does not.
+/// Delays of an answer that comes in time, and of one that does not.
 const END_TXN_DELAYS: [Duration; 2] = [Duration::from_millis(700), Duration::from_secs(9)];
 const REDIS_KILLS: u64 = 2;
 const CUTS: u64 = 5;
@@ -56,7 +56,7 @@ struct Load {
 }
 
 impl Load {
-    /// `proxy` is the broker's address for the processes, where that is not its own.
+    /// Starts the load. `proxy` is the broker's address for the processes, or `None` for its own.
     fn start(broker: Broker, proxy: Option<&Proxy>, timeout: Duration, random: &mut Random) -> Load {
         let options = KafkaOptions {
             transaction_timeout: Duration::from_secs(2),
@@ -111,7 +111,7 @@ fn a_broker_that_dies_under_load_costs_nothing() {
 
 #[test]
 fn a_broker_that_is_gone_is_shown_and_keeps_nobody_from_ending() {
-    /// Far less than the answers of a broker are waited for.
+    /// Far less than the wait for a broker's answers.
     const END_MAX: Duration = Duration::from_secs(40);
     let mut random = Random::from_environment();
     let mut load = Load::start(Broker::start("gone"), None, PATIENCE, &mut random);
@@ -136,13 +136,13 @@ fn a_broker_that_takes_no_records_is_waited_for() {
     let mut random = Random::from_environment();
     let mut load = Load::start(Broker::start("refusing"), None, TIMEOUT_SHORT, &mut random);
 
-    // It says nothing, for longer than an answer is waited for.
+    // The broker is silent, for longer than the wait for an answer.
     load.broker.pause();
     load.run.run_for(TIMEOUT_SHORT + TIMEOUT_SHORT / 5);
     load.broker.go_on();
     load.goes_on();
 
-    // It says no. The process says why, and what to do.
+    // The broker refuses. The process reports the reason, and the remedy.
     let signals = load.market.topic("signals");
     load.broker.alter(&signals, "max.message.bytes=100");
     let (log, lifecycle) = (load.market.log.clone(), load.market.topic("lifecycle"));
@@ -157,8 +157,8 @@ fn a_broker_that_takes_no_records_is_waited_for() {
         records(&log, &lifecycle, 0).iter().any(is_told).then_some(())
     });
     load.broker.alter(&signals, "max.message.bytes=1048588");
-    // The wait after the last refusal comes on top: librdkafka may have skipped numbers of what was refused, so that the next transaction
-    // gets no answer for a whole timeout.
+    // The wait after the last refusal is added: librdkafka may have skipped numbers of refused records. Then the next
+    // transaction has no answer for a whole timeout.
     load.stall_max = 3 * TIMEOUT_SHORT;
     load.goes_on();
     load.check();
@@ -234,7 +234,7 @@ fn a_redis_that_dies_and_forgets_costs_nothing() {
     market.await_ticks(published(&fed), 0);
     let summary = market.drain(run);
     assert!(summary.contains("\nhot state  redis://"), "{summary}");
-    // The last of it is written by the next life, if not by this one.
+    // The next life writes the rest, if this one does not.
     let mut run = market.start_idle_run(&["--hot-state", &redis.url()]);
     keep_up(&mut run, &redis);
     run.stop("TERM");

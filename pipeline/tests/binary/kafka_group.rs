@@ -1,5 +1,5 @@
-//! Several processes in one group on a real broker: one joins, one leaves and one is killed under load; the outputs are those
-//! of one process, and each risk request has one result.
+//! Several processes in one group on a real broker: one joins, one leaves and one is killed under load. The outputs are
+//! those of one process, and each risk request has one result.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -24,14 +24,14 @@ use super::proxy::{Fault, Proxy};
 use super::verifier::Verifier;
 
 const PARTITIONS: i32 = 6;
-/// A market that ends while processes come and go, and how fast it is.
+/// Ticks and rate of a market that ends while processes come and go.
 const TICKS: &str = "120000";
 const TICKS_PER_SECOND: &str = "30000";
-/// Ticks per second of a market that goes on until it is stopped.
+/// Ticks per second of a market that is stopped later.
 const TICKS_PER_SECOND_FOR_LONG: &str = "3000";
-/// How often is asked at most while a process waits for partitions: what waits to be answered must not become too much.
+/// Greatest number of requests while a process waits for partitions, so that the backlog stays small.
 const ASKS_MAX: usize = 100;
-/// Wait between two looks whether the end of a partition is reached.
+/// Wait between two checks whether the end of a partition is reached.
 const READ_WAIT: Duration = Duration::from_millis(50);
 const CONFIGURATION: &str = r#"
 engine.devices = ["cpu:2"]
@@ -43,7 +43,7 @@ stages.allowed_lateness_ms = 1000
 stages.groups_per_partition = 4
 "#;
 
-/// A broker's log with topics of one test.
+/// A log on a broker, with topics of one test.
 struct Cluster {
     log: KafkaLog,
     url: String,
@@ -56,7 +56,7 @@ impl Cluster {
         Self::on(&shared().brokers, folder, name, &format!("{CONFIGURATION}{settings}"))
     }
 
-    /// Likewise on the broker at this address.
+    /// Does likewise on the broker at this address.
     fn on(address: &str, folder: &Path, name: &str, configuration: &str) -> Cluster {
         let prefix = format!("{name}-{}.", warptape_pipeline::clock::wall_clock_ns());
         let topics = format!(
@@ -77,12 +77,12 @@ impl Cluster {
         Running::start(folder, &[&synth[..], &rest].concat())
     }
 
-    /// A process of the group. What is its own comes from the environment in production, here from a file.
+    /// Starts a process of the group. Its own settings come from a file here, and from the environment in production.
     fn start_run(&self, folder: &Path, ordinal: i32) -> Running {
         self.start_run_by(&self.url, folder, ordinal)
     }
 
-    /// Likewise, that reaches the log by another address.
+    /// Starts one likewise that reaches the log by another address.
     fn start_run_by(&self, url: &str, folder: &Path, ordinal: i32) -> Running {
         self.start_run_with(url, folder, ordinal, &[])
     }
@@ -115,7 +115,7 @@ impl Cluster {
         all
     }
 
-    /// Waits until everything that the feed published, by its summary, is processed.
+    /// Waits until all ticks in the feed's summary are processed.
     #[track_caller]
     fn run_to_end(&self, fed: &str, run: &mut Running) {
         let ticks = format!("{}ticks", self.prefix);
@@ -142,12 +142,12 @@ impl Cluster {
         });
     }
 
-    /// The partitions that a process was given, by its journal.
+    /// Returns the partitions that a process was given, by its journal.
     fn owned(&self, ordinal: i32) -> BTreeSet<i32> {
         histories(self).remove(&ordinal).unwrap_or_default().partitions
     }
 
-    /// How often a process was given a partition, by its journal.
+    /// Returns the number of partitions given to a process, with repetitions, by its journal.
     fn assignments(&self, ordinal: i32) -> usize {
         let entries = self.records("journal", ordinal);
         let entries =
@@ -155,7 +155,7 @@ impl Cluster {
         entries.filter(|entry| matches!(entry.input, Input::PartitionAssigned(_))).count()
     }
 
-    /// Asserts that all processes together decided and put out what one would have.
+    /// Asserts that all processes together made the decisions and outputs of one process.
     #[track_caller]
     fn verify(&self, folder: &Path) {
         let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", &self.url];
@@ -168,7 +168,7 @@ impl Cluster {
         Verifier::start(folder, &["--from-beginning", "-c", "w.toml", "--log", &self.url])
     }
 
-    /// Waits until a verifier has found everything identical.
+    /// Waits until a verifier has found all records identical.
     fn finish(&self, verifier: Verifier, folder: &Path) {
         verifier.finish(folder, &["-c", "w.toml", "--log", &self.url]);
     }
@@ -184,7 +184,7 @@ impl Cluster {
     }
 }
 
-/// What the journal of a process says: which partitions it was given, and which of their groups it placed.
+/// History of a process by its journal: the partitions that it was given, and their groups that it placed.
 #[derive(Debug, Default)]
 struct History {
     partitions: BTreeSet<i32>,
@@ -222,7 +222,7 @@ fn processes_join_and_leave_under_load() {
     cluster.run_on(&mut first);
 
     let mut asking = Asking::new(&cluster.log, Topics::new(&cluster.prefix), PARTITIONS);
-    // More than those that it had been given before another one left.
+    // The process has more partitions than before another one left.
     let mut await_partitions = |run: &mut Running, ordinal: i32, before: usize| {
         let mut asks_left = ASKS_MAX;
         run.run_until("the process has partitions", || {
@@ -242,7 +242,7 @@ fn processes_join_and_leave_under_load() {
     await_partitions(&mut third, 2, before);
     cluster.run_on(&mut third);
     let before = cluster.assignments(2);
-    // What it was about to commit is settled for it.
+    // Other processes settle its last commit.
     first.kill();
     await_partitions(&mut third, 2, before);
     cluster.run_on(&mut third);
@@ -255,7 +255,7 @@ fn processes_join_and_leave_under_load() {
     cluster.verify(folder);
     cluster.finish(verifier, folder);
 
-    // Which symbol lived where is in the journals: each process had partitions, and some moved.
+    // The journals show the places of symbols: each process had partitions, and some moved.
     let histories = histories(&cluster);
     assert_eq!(histories.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
     let owned: usize = histories.values().map(|history| history.partitions.len()).sum();
@@ -271,10 +271,10 @@ fn what_an_open_transaction_hides_is_waited_for_and_not_missing() {
     let folder = folder();
     let folder = folder.path();
     let cluster = Cluster::new(folder, "hidden", "");
-    // One that begins waits for what may be outputs of its partitions.
+    // A starting process waits for possible outputs of its partitions.
     let mut run = cluster.start_run(folder, 0);
     run.run_until("it has all partitions", || (cluster.owned(0).len() == PARTITIONS as usize).then_some(()));
-    // Somebody dies in the middle of a transaction on the signals.
+    // A process dies in the middle of a transaction on the signals.
     let source = TopicPartition { topic: format!("{}signals", cluster.prefix), partition: 0 };
     // Longer than the test takes.
     let transaction_timeout = Duration::from_secs(600);
@@ -293,7 +293,7 @@ fn what_an_open_transaction_hides_is_waited_for_and_not_missing() {
     assert!(cluster.records("signals", 0).is_empty(), "they are hidden");
     thread::scope(|scope| {
         scope.spawn(|| {
-            // As long as a verification takes that does not wait.
+            // As long as a verification that does not wait.
             thread::park_timeout(Duration::from_secs(3));
             open.abort().expect("it is open");
         });
@@ -344,23 +344,24 @@ fn a_process_that_was_killed_waits_for_its_place_by_the_brokers_protocol() {
 
 #[test]
 fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
-    // What must hold is asserted in each attempt. Whether the commit that is held up has records of partitions of both kinds depends on
-    // the machine: where it stands still for a session timeout, the first process loses all partitions and has nothing to send again.
+    // The requirements are asserted in each attempt. The held-up commit may lack records of one kind of partition,
+    // depending on the machine. If it stands still for a session timeout, the first process loses all partitions and
+    // sends nothing again.
     const ATTEMPTS_MAX: usize = 3;
     let is_shown = (0..ATTEMPTS_MAX).any(|_| outlast_a_revocation());
     assert!(is_shown, "no commit was held up with records of partitions that were let go and of others");
 }
 
-/// Holds up a commit of one process until another one has some of its partitions. Says whether records of these were let go and those of
-/// others sent again.
+/// Holds up a commit of one process until another one has some of its partitions. Returns true if records of these were
+/// dropped and those of others sent again.
 fn outlast_a_revocation() -> bool {
     let folder = folder();
     let folder = folder.path();
     let proxy = Proxy::start();
     let broker = Broker::start_behind("revoked", &proxy.address);
     proxy.lead_to(&broker.address);
-    // Much is in a transaction, so that something of every partition is in the one that is held up. Members hear of each other with
-    // a heartbeat, four in a session: with longer ones a transaction might be held for longer than the broker lets it be open.
+    // The transaction is large, so that the held-up one has records of every partition. Members learn of each other by
+    // four heartbeats in a session. With longer sessions the hold might exceed the broker's limit on open transactions.
     let settings = "kafka.session_timeout_ms = 9000\n";
     let configuration = CONFIGURATION.replace("commit_interval_ms = 20", "commit_interval_ms = 1000");
     let cluster = Cluster::on(&broker.direct, folder, "revoked", &(configuration + settings));
@@ -392,8 +393,8 @@ fn outlast_a_revocation() -> bool {
     not_in_time && let_go > 0 && again > 0
 }
 
-/// Asserts that records of a transaction that was aborted have traces which say so: of partitions that were let go meanwhile an error, of
-/// the others a commit that followed. Gives how many there are of both.
+/// Asserts that traces of an aborted transaction's records show the abort. Those of partitions let go meanwhile end
+/// with an error, and the others with a later commit. Returns the number of both.
 fn check_traces(cluster: &Cluster, taken: &[Value]) -> [usize; 2] {
     let mut traces: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for span in taken.iter().filter(|line| line["kind"] == "span") {
@@ -425,7 +426,8 @@ fn check_traces(cluster: &Cluster, taken: &[Value]) -> [usize; 2] {
     [let_go, again]
 }
 
-/// The time is the machine's own, which a busy machine does not lengthen, and the session timeout is the default.
+/// The time is that of the machine's own clock, which stands still with the machine; the session timeout is the
+/// default.
 #[test]
 fn partitions_of_a_killed_process_are_current_within_the_session_timeout_and_five_seconds() {
     let folder = folder();
@@ -442,13 +444,13 @@ fn partitions_of_a_killed_process_are_current_within_the_session_timeout_and_fiv
     let orphaned: BTreeSet<i32> = cluster.owned(0).difference(&cluster.owned(1)).copied().collect();
     assert!(!orphaned.is_empty(), "the first process has no partition of its own");
     let mut lags: Vec<Lag> = orphaned.iter().map(|partition| Lag::new(&cluster, *partition)).collect();
-    // With its commits some twenty milliseconds apart it dies in the middle of a transaction.
+    // Its commits are some twenty milliseconds apart, so it dies in the middle of a transaction.
     first.kill();
     let killed = clock.now();
     let current = second.run_until("all partitions are current again", || {
         feed.run_for(Duration::ZERO);
         let now = clock.now();
-        // What was published before it was killed, or is younger than that, says nothing.
+        // Ticks published before the kill, or younger than [`CURRENT`], prove nothing.
         let are_current = lags.iter_mut().map(|lag| lag.look(now, killed + CURRENT)).collect::<Vec<bool>>();
         are_current.into_iter().all(|is_current| is_current).then(|| now - killed)
     });
@@ -461,16 +463,16 @@ fn partitions_of_a_killed_process_are_current_within_the_session_timeout_and_fiv
     cluster.verify(folder);
 }
 
-/// How young outputs are whose partition is current.
+/// Greatest age of outputs in a current partition.
 const CURRENT: Duration = Duration::from_secs(1);
 
-/// How far the signals of a partition that can be read are behind its ticks.
+/// Lag of a partition's readable signals behind its ticks.
 struct Lag {
     ticks: (Box<dyn Consumer>, TopicPartition),
     signals: (Box<dyn Consumer>, TopicPartition),
-    /// Ends of the ticks, and when they were looked at, in order.
+    /// Ends of the ticks with the times of their reads, in order.
     ends: VecDeque<(Duration, i64)>,
-    /// Offset of the youngest tick record that a signal comes from.
+    /// Greatest offset of a tick record with a signal.
     processed: i64,
 }
 
@@ -484,7 +486,8 @@ impl Lag {
         Lag { ticks, signals, ends: VecDeque::new(), processed: -1 }
     }
 
-    /// Whether there are signals of all ticks that were published more than [`CURRENT`] before now, of some after `since` at least.
+    /// True if all ticks published more than [`CURRENT`] ago have their signals, including some published after
+    /// `since`.
     fn look(&mut self, now: Duration, since: Duration) -> bool {
         let (reader, source) = &mut self.ticks;
         self.ends.push_back((now, reader.offsets(source).expect("the log can be read").next));
@@ -503,7 +506,7 @@ impl Lag {
     }
 }
 
-/// Processes are told what to do one by one or all at once, while ticks flow.
+/// Processes get commands one by one or all at once, while ticks flow.
 #[test]
 fn each_process_of_a_group_answers_an_operator_for_itself() {
     let folder = folder();
@@ -527,7 +530,7 @@ fn each_process_of_a_group_answers_an_operator_for_itself() {
     let (said, _) = tell(&["undrain", "1", "--process", "1"], "120", 0);
     assert!(said.starts_with("process 1 (node-1): done: lane 1 is drained no more"), "{said}");
     assert_eq!(said.lines().count(), 1, "the other one was not asked");
-    // Nobody runs as the third, and when somebody does, it is too late.
+    // No process runs as the third one, and a later start comes too late.
     let (_, error) = tell(&["drain", "0", "--process", "2"], "1", 1);
     assert!(error.contains("process 2 has not answered"), "{error}");
     let (_, error) = tell(&["drain", "0", "--process", "3"], "1", 2);

@@ -1,5 +1,5 @@
-//! A market on a real Kafka with a pipeline over it, and what the outputs must be in the end, whatever befell them: those
-//! of an uninterrupted run over the same ticks on the embedded log.
+//! A market on a real Kafka with a pipeline over it. In the end, whatever happened, the outputs must be those of an
+//! uninterrupted run over the same ticks on the embedded log.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,10 +24,10 @@ use super::removed_ticks::RemovedTicks;
 pub const PARTITIONS: i32 = 3;
 const TICKS_PER_SECOND: u64 = 4_000;
 const SYMBOLS: u32 = 50;
-/// Wait for what a reader is about to get.
+/// Wait of a reader for present records.
 const READ_WAIT: Duration = Duration::from_millis(10);
 
-/// Groups of a partition's symbols, of each of which a snapshot has the state.
+/// Groups of a partition's symbols; a snapshot has the state of each.
 pub const GROUPS_PER_PARTITION: i32 = 4;
 /// Short intervals, so that kills hit commits, snapshots and restores.
 const CONFIGURATION: &str = r#"
@@ -41,16 +41,16 @@ stages.allowed_lateness_ms = 1000
 risk.slice_us = 200
 "#;
 
-/// A log on a broker, with topics and a group of its own, and the configuration for it in a folder.
+/// A log on a broker, with topics and a group of its own, and its configuration in a folder.
 pub struct Market {
     folder: TempDir,
     pub prefix: String,
     pub group: String,
-    /// How the processes reach the log.
+    /// URL of the log for the processes.
     pub url: String,
-    /// How the test does.
+    /// The log for the test.
     pub log: KafkaLog,
-    /// Ticks that the topic has no more.
+    /// Ticks that the topic no longer has.
     removed: RemovedTicks,
 }
 
@@ -60,7 +60,7 @@ impl Market {
         Self::reached_by(name, options, url, "kafka.session_timeout_ms = 6000")
     }
 
-    /// A market whose processes reach the log by another address than the test, and have more settings.
+    /// A market whose processes use another address than the test, and further settings.
     pub fn reached_by(name: &str, options: KafkaOptions, url: String, settings: &str) -> Market {
         let group = unique(name);
         let log = KafkaLog::open(options).expect("a broker");
@@ -89,7 +89,7 @@ impl Market {
         [command, &["-c", "w.toml", "--log", url]].concat()
     }
 
-    /// Starts a market that does not end, in records of up to 16 ticks.
+    /// Starts an endless market, in records of up to 16 ticks.
     pub fn start_feed(&self, seed: u64) -> Running {
         let [symbols, seed, rate] = [u64::from(SYMBOLS), seed, TICKS_PER_SECOND].map(|n| n.to_string());
         let command = [
@@ -104,13 +104,13 @@ impl Market {
         self.start_run_with(&[], &[])
     }
 
-    /// A run with more arguments and variables.
+    /// Starts a run with more arguments and variables.
     pub fn start_run_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
         let command = [&["run"], arguments].concat();
         Running::start_with(self.path(), &self.arguments(&command, &self.url), environment)
     }
 
-    /// Committed offsets of the group in the partitions of the ticks; `None` where the log does not say at present.
+    /// Returns the group's committed offsets in the partitions of the ticks; `None` if the log does not answer.
     pub fn committed(&self, log: &dyn EventLog) -> Option<Vec<i64>> {
         let ticks = self.topic("ticks");
         let source = |partition| TopicPartition { topic: ticks.clone(), partition };
@@ -130,8 +130,8 @@ impl Market {
         });
     }
 
-    /// Runs under load until what is there now is committed and more is published; fails if either stands still for longer
-    /// meanwhile, however long it takes in all.
+    /// Runs under load until the present ticks are committed and more are published. Fails if either stands still for
+    /// longer than the limit, however long it takes in all.
     #[track_caller]
     pub fn run_on_without_stall(
         &self,
@@ -141,7 +141,7 @@ impl Market {
         feed: &mut Running,
     ) {
         let there = self.behind_last(&self.log);
-        // Ends would tell nothing of the feed: an aborted transaction moves them.
+        // Ends would not show the feed's progress: an aborted transaction moves them.
         let mut behind = self.reader(&there);
         let mut committed = Movement::new(clock, None);
         let mut published = Movement::new(clock, Some(0));
@@ -157,7 +157,7 @@ impl Market {
             let fed_stood = published.look(published_now);
             let run_stood = committed.look(self.committed(&self.log));
             longest = longest.max(fed_stood).max(if is_processed { Duration::ZERO } else { run_stood });
-            // Who has processed everything waits for the feed.
+            // A run that has processed all ticks waits for the feed.
             let has_stalled = [fed_stood >= stall_max, run_stood >= stall_max && !is_processed];
             if has_stalled.contains(&true) {
                 let stands = (&committed.at, published.at);
@@ -174,7 +174,7 @@ impl Market {
         })
     }
 
-    /// A reader of the ticks from these offsets on.
+    /// Returns a reader of the ticks from these offsets on.
     fn reader(&self, offsets: &[i64]) -> Box<dyn Consumer> {
         let topic = self.topic("ticks");
         let source = |partition| TopicPartition { topic: topic.clone(), partition };
@@ -186,13 +186,13 @@ impl Market {
         reader
     }
 
-    /// The offset behind the last tick of each partition: the end of a partition of Kafka is a marker behind it.
+    /// Returns the offset behind the last tick of each partition: on Kafka, the end lies behind a marker after it.
     fn behind_last(&self, log: &dyn EventLog) -> Vec<i64> {
         let ticks = self.topic("ticks");
         (0..PARTITIONS).map(|partition| behind(&records(log, &ticks, partition))).collect()
     }
 
-    /// Ticks by partition: all that the topic ever had.
+    /// Returns the ticks by partition: all that the topic ever had.
     pub fn ticks(&self) -> Vec<Vec<Record>> {
         let mut ticks = self.removed();
         for (partition, ticks) in (0..).zip(&mut ticks) {
@@ -203,22 +203,22 @@ impl Market {
         ticks
     }
 
-    /// Ticks by partition that were removed. A broker that is killed may have them again.
+    /// Returns the removed ticks by partition. A killed broker may have them again.
     pub fn removed(&self) -> Vec<Vec<Record>> {
         self.removed.kept(PARTITIONS)
     }
 
-    /// Has the broker remove all ticks that the newest snapshots stand for. Gives the number of records.
+    /// Has the broker remove all ticks that the newest snapshots cover. Returns the number of records.
     pub fn remove_processed(&self) -> u64 {
         self.removed.remove_processed(self)
     }
 
-    /// Address of the broker, as strangers use it.
+    /// Returns the broker's address for strangers.
     pub fn brokers(&self) -> &str {
         self.url.strip_prefix("kafka:").expect("the address of a cluster")
     }
 
-    /// Starts one more run when everything is processed, and waits until it is at work.
+    /// Starts another run after everything is processed, and waits until it works.
     #[track_caller]
     pub fn start_idle_run(&self, arguments: &[&str]) -> Running {
         let journal = self.topic("journal");
@@ -228,7 +228,7 @@ impl Market {
         run
     }
 
-    /// Runs until everything that is there is processed, and stops. Gives the summary.
+    /// Runs until all present ticks are processed, and stops. Returns the summary.
     pub fn drain(&self, run: Running) -> String {
         self.drain_on(run, &self.log)
     }
@@ -246,13 +246,13 @@ impl Market {
         summary
     }
 
-    /// Waits until so many ticks can be read, and so many records that are none.
+    /// Waits until so many ticks and so many other records are readable.
     #[track_caller]
     pub fn await_ticks(&self, ticks: u64, others: u64) {
         TickReader::new(&self.log, &self.topic("ticks"), PARTITIONS).await_all(ticks, others);
     }
 
-    /// Asserts that the log has what a feed with this seed published, by its summary: each tick of it, once, those of a
+    /// Asserts that the log has the ticks of this summary, from the feed with this seed: each once, and those of a
     /// symbol in order.
     #[track_caller]
     pub fn check_feed(&self, seed: u64, summary: &str) {
@@ -268,10 +268,10 @@ impl Market {
         for ticks in self.ticks() {
             let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
             for record in ticks {
-                // What is no tick is not of the feed.
+                // Other records do not belong to the feed.
                 let _ = decoder.decode(&record.value, &mut symbols, &mut columns);
             }
-            // Nor is what others publish.
+            // Ticks of other publishers do not belong to the feed either.
             let is_of_feed = |row: &usize| symbols.name(columns.symbol[*row]).starts_with("SYNTH:");
             for row in (0..columns.len()).filter(is_of_feed) {
                 let facts = [columns.event_time_ns[row], columns.price_e9[row], columns.bid_price_e9[row]];
@@ -293,7 +293,7 @@ impl Market {
     }
 
     /// Compares the outputs with those of an uninterrupted run over the same ticks on the embedded log, and verifies
-    /// the log. Gives the numbers of signals, late ticks and dead letters.
+    /// the log. Returns the numbers of signals, late ticks and dead letters.
     #[track_caller]
     pub fn check(&self) -> [usize; 3] {
         let ticks = self.topic("ticks");
@@ -317,8 +317,8 @@ impl Market {
         counts
     }
 
-    /// Verifies the log, which has these outputs. Of partitions whose first ticks were removed those are compared that come of ticks
-    /// behind a snapshot, and risk results are not.
+    /// Verifies the log, which has these outputs. For partitions whose first ticks were removed, it compares the
+    /// outputs of ticks behind a snapshot, and no risk results.
     #[track_caller]
     fn verify(&self, found: &Outputs) {
         let verify = self.arguments(&["replay", "verify", "--outputs"], &self.url);
@@ -355,7 +355,8 @@ impl Market {
         assert_eq!(notes.is_empty(), removed.is_empty(), "{said}");
     }
 
-    /// All outputs, once there are as many as expected: a commit is answered before what it brings can be read.
+    /// Returns all outputs, once there are as many as expected: a commit is acknowledged before its records are
+    /// readable.
     fn outputs_like(&self, expected: &Outputs) -> Outputs {
         let since = Instant::now();
         loop {
@@ -368,15 +369,15 @@ impl Market {
     }
 }
 
-/// The offset behind the last record.
+/// Returns the offset behind the last record.
 pub fn behind(records: &[Record]) -> i64 {
     records.last().map_or(0, |last| last.offset + 1)
 }
 
-/// Where something stands, and since when.
+/// Progress of a value, and the time since its last change.
 struct Movement<'a, T> {
     clock: &'a MachineClock,
-    /// Nothing until it is known.
+    /// The value; `None` until it is known.
     at: Option<T>,
     since: Duration,
 }
@@ -386,7 +387,8 @@ impl<'a, T: PartialEq> Movement<'a, T> {
         Movement { clock, at, since: clock.now() }
     }
 
-    /// How long it had stood before this look, if it moves now too: to look may itself have taken long.
+    /// Returns the time for which the value had stood still before this look, even if it moves now: the look itself may
+    /// have taken long.
     fn look(&mut self, now: Option<T>) -> Duration {
         let stood = self.clock.now() - self.since;
         if now.is_some() && now != self.at {
@@ -399,12 +401,12 @@ impl<'a, T: PartialEq> Movement<'a, T> {
     }
 }
 
-/// Reads a topic of ticks as far as it can be read: a commit is answered before what it brings can be.
+/// Reads a topic of ticks as far as it is readable: a commit is acknowledged before its records are readable.
 pub struct TickReader {
     reader: Box<dyn Consumer>,
     decoder: TickDecoder,
     symbols: SymbolTable,
-    /// Ticks, and records that are none.
+    /// Numbers of ticks, and of other records.
     found: [u64; 2],
 }
 
@@ -416,7 +418,7 @@ impl TickReader {
         TickReader { reader, decoder: TickDecoder::new(), symbols: SymbolTable::default(), found: [0; 2] }
     }
 
-    /// A reader that has found these ticks by partition, which the topic has no more.
+    /// Returns a reader that counts these removed ticks, by partition, as found.
     pub fn behind(log: &dyn EventLog, topic: &str, removed: &[Vec<Record>]) -> TickReader {
         let mut all = Self::new(log, topic, removed.len() as i32);
         for (partition, records) in (0..).zip(removed) {
@@ -427,7 +429,7 @@ impl TickReader {
         all
     }
 
-    /// Reads what has come; gives the number of ticks so far, and of records that are none.
+    /// Reads new records. Returns the numbers of ticks so far, and of other records.
     pub fn read_on(&mut self) -> [u64; 2] {
         if let Fetched::Records { records, .. } =
             self.reader.poll(READ_WAIT, 4096, 16 << 20).expect("the log can be read")
@@ -446,7 +448,7 @@ impl TickReader {
         self.found[0] += columns.len() as u64;
     }
 
-    /// Waits until so many ticks came, and so many records that are none.
+    /// Waits until so many ticks and so many other records came.
     #[track_caller]
     pub fn await_all(mut self, ticks: u64, others: u64) {
         let (mut found, mut since) = ([0; 2], Instant::now());
@@ -460,7 +462,7 @@ impl TickReader {
     }
 }
 
-/// The number of ticks that are in the log by the summary of a feed: those that it published, and those that were there before.
+/// Returns the number of a feed's ticks in the log, by its summary: published now, and present before.
 pub fn fed(summary: &str) -> u64 {
     let before =
         summary.split_once(": the first ").and_then(|(_, rest)| rest.split_once(" ticks were in the log"));
@@ -468,7 +470,7 @@ pub fn fed(summary: &str) -> u64 {
     before + published(summary)
 }
 
-/// The number of ticks that a feed published, by its summary.
+/// Returns the number of ticks that a feed published, by its summary.
 pub fn published(summary: &str) -> u64 {
     let number = summary.split_once("published ").and_then(|(_, rest)| rest.split_once(" ticks"));
     let (number, _) = number.expect("a summary of a feed");

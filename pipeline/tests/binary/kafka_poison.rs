@@ -1,5 +1,5 @@
-//! Records that are no ticks, one of each kind there is, among ticks on a real Kafka: one dead letter each, and the
-//! partitions go on.
+//! One record of each kind of poison among ticks on a real Kafka: each becomes one dead letter, and the partitions go
+//! on.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -38,7 +38,7 @@ fn text(value: &[u8]) -> Vec<u8> {
     [long(value.len() as i64), value.to_vec()].concat()
 }
 
-/// An array of items that are encoded already.
+/// Encodes an array of encoded items.
 fn array(items: &[Vec<u8>]) -> Vec<u8> {
     let count = if items.is_empty() { Vec::new() } else { long(items.len() as i64) };
     [count, items.concat(), long(0)].concat()
@@ -52,7 +52,7 @@ fn framed(schema: &known::KnownSchema, fields: &[Vec<u8>]) -> Vec<u8> {
     [&[0xc3, 0x01][..], &schema.fingerprint.to_le_bytes(), &fields.concat()].concat()
 }
 
-/// A trade with other bytes in one field, by its place in the schema.
+/// Returns a trade with other bytes in one field, by the field's place in the schema.
 fn trade_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
     // Symbol, kind, event and receive time, trade id, side, price, size, and four fields of quotes.
     let mut fields = vec![text(b"A:POISON")];
@@ -61,7 +61,7 @@ fn trade_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
     framed(&known::TICK, &fields)
 }
 
-/// A batch of two trades with other bytes in one column, by its place in the schema.
+/// Returns a batch of two trades with other bytes in one column, by its place in the schema.
 fn batch_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
     let mut fields = vec![array(&[text(b"A:POISON")])];
     // Symbol, kind, event and receive time, trade id, side, price, size, and four columns of quotes.
@@ -71,7 +71,7 @@ fn batch_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
     framed(&known::TICK_BATCH, &fields)
 }
 
-/// A batch of one trade with other bytes in one column: such a record is as bad as its row.
+/// Returns a batch of one trade with other bytes in one column: such a record is as bad as its row.
 fn row_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
     let mut fields = vec![array(&[text(b"A:POISON")])];
     fields.extend([&[0][..], &[0], &[1], &[], &[1], &[1], &[5], &[1]].map(longs));
@@ -80,7 +80,7 @@ fn row_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
     framed(&known::TICK_BATCH, &fields)
 }
 
-/// Records that are rejected for a reason; none where no record of the topic of ticks can have it.
+/// Returns records that are rejected for a reason; none if no record of ticks can have the reason.
 pub fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
     use DeadLetterReason as Reason;
     let good = trade_with(4, long(1));
@@ -121,12 +121,12 @@ pub fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
         }
         Reason::BadSize => vec![trade_with(7, long(-1)), trade_with(7, long(i64::MAX))],
         Reason::WrongFields => vec![trade_with(8, long(1))],
-        // Ticks have no checksum; nothing is rejected without a better reason; a record is no batch.
+        // Ticks have no checksum, every rejection has a better reason than `Other`, and a record is no batch.
         Reason::Checksum | Reason::Other | Reason::UnreadableBatch => Vec::new(),
     }
 }
 
-/// A trade of one of seven symbols, the `number`th.
+/// Returns the `number`th trade, of one of seven symbols.
 pub fn tick(number: i64) -> Vec<u8> {
     let tick = Tick {
         symbol: format!("A:S{}", number % 7),
@@ -148,7 +148,7 @@ pub fn tick(number: i64) -> Vec<u8> {
     value
 }
 
-/// Values for one partition, with the reason for which each is rejected.
+/// Returns values for one partition, each with the reason of its rejection, or `None`.
 fn values() -> Vec<(Option<DeadLetterReason>, Vec<u8>)> {
     let mut numbers = 1..;
     let mut values = Vec::new();
@@ -170,7 +170,7 @@ fn a_journal_that_cannot_be_continued_ends_the_process_and_is_named() {
     let market = Market::new("tail", shared());
     let journal = market.topic("journal");
     let values = [&b"garbage"[..], b"", b"\xc3\x01UUUUUUUU"];
-    // Where a member of the group came to grief when it left depended on how far it had come.
+    // A leaving member of the group failed at a place that depended on its progress.
     for (number, value) in values.iter().cycle().take(2 * values.len()).enumerate() {
         let mut producer = market.log.producer(&journal).expect("a producer");
         producer.begin().expect("a transaction");
@@ -179,12 +179,12 @@ fn a_journal_that_cannot_be_continued_ends_the_process_and_is_named() {
         producer.send(record).expect("a record of the transaction");
         producer.commit().expect("a commit");
         let (status, _, error) = market.start_run().finish();
-        // Behind each record stands the marker of its transaction.
+        // The marker of its transaction follows each record.
         let place = format!("{journal}/0 offset {}: ", 2 * number);
         assert_eq!(status.code(), Some(1), "{error}");
         assert!(error.contains(&place) && error.contains("engine.ordinal"), "{error}");
     }
-    // The same without any value, as other programs publish it: outside of a transaction, so without a marker.
+    // The same without a value, as other programs publish it: outside of a transaction, so without a marker.
     publish_null(&shared().brokers, &journal);
     let (status, _, error) = market.start_run().finish();
     let place = format!("{journal}/0 offset {}: ", 4 * values.len());
@@ -243,7 +243,7 @@ fn poison_of_every_kind_is_one_dead_letter_and_the_partition_goes_on() {
             assert_eq!(found, expected, "partition {partition}");
             *by_reason.entry(found.1).or_default() += 1;
         }
-        // Each of these ticks closes a bar, those behind the last poison too.
+        // Each of these ticks closes a bar, including those behind the last poison.
         let signals = records(&market.log, &market.topic("signals"), partition).len();
         let good = values.len() - rejected.len();
         assert!(signals >= good, "partition {partition}: {signals} signals of {good} ticks");
@@ -253,7 +253,7 @@ fn poison_of_every_kind_is_one_dead_letter_and_the_partition_goes_on() {
     assert_eq!(counts[2], rejected.len() * PARTITIONS as usize);
 }
 
-/// Bytes that no compression makes smaller.
+/// Returns incompressible bytes.
 pub fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let next = || {
@@ -263,7 +263,8 @@ pub fn noise(bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(bytes).collect()
 }
 
-/// Implied volatilities of prices that none gives: each has its reason, and those of 10,000 have about a million bytes.
+/// Returns a request for implied volatilities at impossible prices: each has its reason, and 10,000 reasons take about
+/// a million bytes.
 pub fn hopeless_request(request_id: &str, options: usize) -> Vec<u8> {
     let option = json!({"asset": 0, "kind": "call", "strike": 50.0, "expiry_years": 0.5});
     let problem = json!({
@@ -288,7 +289,8 @@ fn publish(log: &KafkaLog, topic: &str, values: &[Vec<u8>]) {
     producer.commit().expect("a commit");
 }
 
-/// Records that the topic takes and that what they cause would outgrow: ticks go on, and each has its record.
+/// The topic takes these records, but their results would be too large: ticks go on, and each record has a result or a
+/// letter.
 #[track_caller]
 fn check_large_records(name: &str, settings: &str) -> (Market, RiskResult) {
     let options = shared();
@@ -331,7 +333,7 @@ fn records_near_the_limits_stop_nothing_and_go_back_from_where_they_lie() {
     let RiskOutcome::ImpliedVolatilities(answer) = &result.outcome else { panic!("{:?}", result.outcome) };
     assert!(answer.volatilities.iter().all(|one| one.volatility.is_none() && !one.error.is_empty()));
 
-    // The one that the topic takes goes back to it, from where it lies; the other one would not get there as it is.
+    // The record that the topic takes is sent again from its place; the other one would be refused unchanged.
     let arguments = ["dlq", "-c", "w.toml", "--log", &market.url, "replay"];
     let (out, error) = texts(&warptape(market.path(), &arguments), 0);
     assert!(out.starts_with("replayed          1\n") && out.contains("kept back         1   "), "{out}");

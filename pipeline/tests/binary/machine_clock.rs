@@ -1,5 +1,5 @@
-//! Time as the machine gave it to everybody. A machine whose disk or processors stand still for seconds delays whatever runs
-//! on it, which says nothing about what is tested.
+//! Time without stalls of the machine. A machine whose disk or processors stand still for seconds delays all its
+//! processes, which proves nothing about the tested code.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 /// Pause between two steps of the clock.
 const PAUSE: Duration = Duration::from_millis(50);
-/// What a step counts for at most: the pause, and a write to a disk that works. A step takes 51 ms where nothing else runs, and 63 ms
-/// beside four busy processes on two cores. Of what is longer the rest is a machine that stands still.
+/// Greatest count of a step: the pause, and a write to a working disk. A step takes 51 ms on an idle machine, and 63 ms
+/// beside four busy processes on two cores. Longer time means that the machine stood still.
 const STEP_MAX: Duration = Duration::from_millis(100);
 const WRITE_BYTES: usize = 4096;
 
-/// A clock that stands still while a small write does not reach the disk, and while its thread does not get to run.
+/// A clock that stands still while a small write does not reach the disk, and while its thread does not run.
 pub struct MachineClock {
     /// Written by the thread.
     given_ns: Arc<AtomicU64>,

@@ -1,6 +1,6 @@
-//! The real binary as processes: what it prints, with which exit code, what it leaves in the log, and what it survives.
+//! The real binary as processes: output, exit codes, effects on the log, and faults that it survives.
 //!
-//! Everything is seen from outside: through arguments, signals, standard output and the log's file.
+//! Tests see it from outside only: through arguments, signals, standard output and the log's file.
 
 mod anchors;
 mod asking;

@@ -1,5 +1,5 @@
-//! Alerts and the dashboard over real pipelines, with faults that are planted: each is named in `/health` and has its alert, and no
-//! other fires; every query of the dashboard is answered.
+//! Alerts and the dashboard over real pipelines with planted faults. `/health` names each fault, its alert fires and no
+//! other does, and every query of the dashboard is answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,14 +19,14 @@ use super::prometheus::{Prometheus, component, deployed, endpoint_of, get};
 use super::redis_server::RedisServer;
 use super::verifier::Verifier;
 
-/// Within so many seconds after a fault is seen in the metrics its alert is to fire, and twice as many are granted to a machine that is
-/// busy with other tests.
+/// Longest time from a fault's effect on the metrics to its alert, in seconds. Below is the factor for a machine that
+/// is busy with other tests.
 const FIRES_MAX_S: f64 = 30.0;
 const BUSY: f64 = 2.0;
-/// May fire on a machine that is busy with other tests: it is what that does to a pipeline.
+/// Alert that may fire on a machine that is busy with other tests, because the load delays pipelines.
 const OF_A_BUSY_MACHINE: &str = "WarptapeSignalsSlow";
 
-/// Breakers are for lanes that are slow beside others, which those of a busy machine are by chance.
+/// Breakers are off, because lanes of a busy machine may be slow beside others by chance.
 const CONFIGURATION: &str = "\
 engine.devices = [\"cpu:2\"]
 stages.bars = [\"1s\", \"tick:20\"]
@@ -40,7 +40,7 @@ struct Pipeline {
     folder: TempDir,
     run: Running,
     endpoint: String,
-    /// A market that does not end.
+    /// An endless market.
     feed: Running,
 }
 
@@ -73,23 +73,23 @@ impl Pipeline {
     }
 }
 
-/// A fault: where it is seen, and what may fire.
+/// A fault, with its effect and the alerts that may fire.
 struct Fault<'a> {
     instance: &'a str,
     endpoint: &'a str,
     alert: &'a str,
-    /// What it does to the metrics, as an expression that has a series from then on.
+    /// Effect on the metrics: an expression that has a series from then on.
     effect: &'a str,
     component: &'a str,
-    /// A part of the reason that the component gives.
+    /// Part of the component's reason.
     reason: &'a str,
-    /// What follows from it.
+    /// Alerts that may follow.
     consequences: &'a [&'a str],
 }
 
 impl Fault<'_> {
-    /// Waits until the component names it and the alert fires, and asserts that no other has fired. Tells how long it took, where it is
-    /// known when the fault was planted.
+    /// Waits until the component names the fault and the alert fires, and asserts that no other has fired. Prints the
+    /// time that this took, if the time of the fault is known.
     #[track_caller]
     fn check(&self, prometheus: &Prometheus, planted: Option<Instant>) {
         let Fault { instance, alert, .. } = self;
@@ -138,7 +138,7 @@ fn each_fault_of_a_pipeline_has_its_alert() {
     let well = Pipeline::start("well", "", &[]);
     let mut without_redis = Pipeline::start("without-redis", &hot_state, &[]);
     let poisoned = Pipeline::start("poisoned", "", &[]);
-    // It commits once a minute, so that what it reads is late by up to that.
+    // It commits once a minute, so its latency is up to that.
     let slow = Pipeline::start("slow", "engine.commit_interval_ms = 60000", &[]);
     let hung = Pipeline::start("hung", "", &[("WARPTAPE_FAILPOINT", "LaneHangs:300")]);
     let all = [&well, &without_redis, &poisoned, &slow, &hung];
@@ -191,7 +191,7 @@ fn each_fault_of_a_pipeline_has_its_alert() {
         effect: "warptape_lane_stalled_seconds{} > 2",
         component: "lanes",
         reason: "has been at the same batch for",
-        // What the lane does not finish is not committed.
+        // Unfinished work of the lane is not committed.
         consequences: &["WarptapeLag", "WarptapeLagLarge", "WarptapePartitionPaused"],
         ..fault("hung", &hung.endpoint)
     };
@@ -205,13 +205,13 @@ fn each_fault_of_a_pipeline_has_its_alert() {
     };
     lag.check(&prometheus, None);
 
-    // What is over fires no longer.
+    // A past fault fires no longer.
     redis.restart();
     without_redis
         .run
         .run_until("Redis is found again", || prometheus.firing("without-redis").is_empty().then_some(()));
     assert_eq!(component(&without_redis.endpoint, "hot_state").expect("an answer").0, "ok");
-    // Nor does anything fire where there is no fault.
+    // Without a fault nothing fires.
     expect_none_but(&prometheus, "well", &[OF_A_BUSY_MACHINE]);
     assert_eq!(prometheus.rules().len(), alert_names().len());
 }
@@ -242,7 +242,7 @@ fn a_lost_broker_has_its_alert_and_its_lag_is_not_known() {
         effect: "warptape_log_lost_seconds{} > 0",
         component: "log",
         reason: "broker lost since",
-        // Nothing can be committed, and the last transaction is under way.
+        // Nothing can be committed, and the last transaction is open.
         consequences: &[
             "WarptapeNotReady",
             "WarptapeCommitStuck",
@@ -262,12 +262,12 @@ fn a_lost_broker_has_its_alert_and_its_lag_is_not_known() {
     market.run_on(&mut run, &mut feed);
     run.run_until("nothing fires any more", || {
         let firing = prometheus.firing("kafka");
-        // What was read while the broker was away counts in the latencies of the last minute.
+        // Ticks read during the broker's outage count in the latencies of the last minute.
         firing.iter().all(|alert| alert == OF_A_BUSY_MACHINE).then_some(())
     });
     assert_eq!(component(&endpoint, "log").expect("an answer").0, "ok");
 
-    // The partitions end with the marker of the feed's last transaction, which nobody ever commits.
+    // The partitions end with the marker of the feed's last transaction, which is never committed.
     feed.stop("TERM");
     run.run_until("nothing is behind any more", || {
         let lags = prometheus.query("warptape_partition_lag_records");
@@ -290,7 +290,7 @@ fn a_full_disk_is_told_before_and_after() {
 }
 
 fn fill(disk: &Disk) {
-    /// Less than a tenth of the disk, and enough for the ticks that the full disk meets.
+    /// Less than a tenth of the disk, and enough for the ticks until the disk is full.
     const SCARCE_KIB: usize = 5 * 1024;
     const FULL_KIB: usize = 0;
     let folder = folder();
@@ -299,7 +299,7 @@ fn fill(disk: &Disk) {
     fs::write(folder.join("w.toml"), CONFIGURATION.replace("tick:20", "tick:1")).expect("a file");
     let path = disk.path().join("w.db");
     let url = format!("sqlite:{}", path.display());
-    // What is there is not fed again, so that the second feed goes on where the first ended.
+    // Ticks in the log are not fed again, so the second feed continues where the first ended.
     let feed = |ticks: &str| {
         let market = ["feed", "synth", "--symbols", "30", "--ticks", ticks, "--batch", "16"];
         texts(&warptape(folder, &[&market[..], &["-c", "w.toml", "--log", &url]].concat()), 0);
@@ -325,7 +325,7 @@ fn fill(disk: &Disk) {
     };
     fault.check(&prometheus, Some(Instant::now()));
 
-    // The pipeline meets the full disk, and not the feed.
+    // The pipeline meets the full disk, not the feed.
     run.signal("STOP");
     feed("10000");
     disk.fill(FULL_KIB);
@@ -353,7 +353,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&deployed("grafana/dashboards/warptape.json")).expect("JSON")
 }
 
-/// All queries of the dashboard, of all instances and over the last five minutes.
+/// Returns all queries of the dashboard, for all instances and the last five minutes.
 fn queries() -> Vec<Query> {
     let dashboard = dashboard();
     let panels = dashboard["panels"].as_array().expect("panels");
@@ -375,17 +375,17 @@ fn queries() -> Vec<Query> {
     queries
 }
 
-/// A policy in the shadow, so that there are figures of one.
+/// A shadow policy, so that the dashboard has figures of one.
 const SHADOW: &str = "risk.shadow = [\"earliest-deadline\"]";
 
-/// Panels that are empty without a GPU, on the embedded log, and where no verifier has found a difference.
+/// Panels that are empty without a GPU, on the embedded log, or without a verifier's difference.
 const EMPTY: [&str; 3] = ["GPUs / ", "Kafka / ", "Verifier / Difference at sequence"];
 
 #[test]
 #[ignore = "long: see tests/run --all"]
 fn every_query_of_the_dashboard_is_answered() {
     let redis = RedisServer::start(&[]);
-    // Windows of a second, so that forecasts of the load come true or not meanwhile.
+    // Windows last a second, so that forecasts of the load can be judged meanwhile.
     let autoscale = "autoscale = { policy = \"predictive\", window_s = 1, start_s = 1 }";
     let settings = format!(
         "hot_state.url = \"{}\"\nrisk.quotas = [\"desk limit=10\"]\n{autoscale}\n{SHADOW}",
@@ -396,7 +396,7 @@ fn every_query_of_the_dashboard_is_answered() {
     let verifier = Verifier::start(pipeline.folder.path(), &common);
     let instances = [pipeline.instance(), ("verifier", &verifier.endpoint)];
     let servers = [Prometheus::start(&instances, true), Prometheus::start(&instances, false)];
-    // A counter that both have seen before it rises.
+    // A counter that both servers have seen before it rises.
     for server in &servers {
         server
             .run_until("it is scraped", || (server.count("warptape_risk_requests_total") > 0).then_some(()));
@@ -408,7 +408,7 @@ fn every_query_of_the_dashboard_is_answered() {
     for (server, name) in servers.iter().zip(["native", "classic"]) {
         for Query { panel, expression } in &all {
             if EMPTY.iter().any(|begin| panel.starts_with(begin)) {
-                // It must be valid, and has nothing to show.
+                // The query must be valid, and has no result.
                 assert_eq!(server.count(expression), 0, "{panel}: {expression}");
             } else {
                 server.run_until(&format!("{panel} has series ({name}): {expression}"), || {
@@ -420,7 +420,7 @@ fn every_query_of_the_dashboard_is_answered() {
     }
     let [native, classic] = &servers;
     let now = |expression: &str| classic.number(expression).expect("a number");
-    // The tiles of the top row say what is the case.
+    // The tiles of the top row show the present state.
     let tile = |title: &str| {
         let title = format!(" / {title}");
         &all.iter().find(|query| query.panel == title).expect("a tile").expression
@@ -428,7 +428,7 @@ fn every_query_of_the_dashboard_is_answered() {
     assert_eq!(now(tile("Ready")), 1.0);
     assert!(now(tile("Ticks/s")) > 0.0 && now(tile("Lag")) < 30.0);
 
-    // Once nothing moves any more, both have the same histogram: one as native, one as classic buckets.
+    // Once nothing changes, both servers have the same histogram: one native, one with classic buckets.
     let log = pipeline.log();
     let Pipeline { feed, mut run, endpoint, folder: _folder, .. } = pipeline;
     feed.stop("TERM");
@@ -441,7 +441,7 @@ fn every_query_of_the_dashboard_is_answered() {
     run.stop("TERM");
 }
 
-/// Asserts that quantiles of a native histogram are those of classic buckets, within the resolution of both.
+/// Asserts that quantiles of a native histogram equal those of classic buckets, within the resolution of both.
 #[track_caller]
 fn check_histogram(
     run: &mut Running,
@@ -450,9 +450,9 @@ fn check_histogram(
     native: &Prometheus,
     classic: &Prometheus,
 ) {
-    /// The bounds of classic buckets begin here and double.
+    /// Bound of the first classic bucket; further bounds double.
     const FIRST_BOUND_S: f64 = 1e-4;
-    /// A bucket of a native histogram is at most so much wider than the one before.
+    /// Greatest factor between neighbouring buckets of a native histogram.
     const WIDTH: f64 = 1.1;
     let count = run.run_until(&format!("both servers have all of {metric}"), || {
         let (_, page) = get(&format!("{endpoint}/metrics"), &[]).expect("an answer");
@@ -484,7 +484,7 @@ fn check_histogram(
     }
 }
 
-/// Names of the alerts of the rules file, as it stands there.
+/// Returns the names of the alerts in the rules file.
 fn alert_names() -> BTreeSet<String> {
     let rules = deployed("prometheus/warptape.rules.yml");
     let names = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
@@ -514,7 +514,7 @@ fn each_alert_has_a_test_and_a_section_that_says_what_to_do() {
         };
         let severity = value("severity").trim_end_matches('}');
         assert!(["page", "ticket"].contains(&severity), "{name}: {severity}");
-        // Where no instance is known, none can be named.
+        // Without known instances, none can be named.
         assert!(
             rule.contains("absent(") || value("summary").contains("{{ $labels.instance }}"),
             "{name} does not say of which instance it is"
@@ -535,7 +535,7 @@ fn each_alert_has_a_test_and_a_section_that_says_what_to_do() {
     }
 }
 
-/// Rules are tested at the intervals that are shipped: within which time a fault fires follows from them.
+/// Rules are tested at the shipped intervals, because these determine the time until an alert.
 #[test]
 fn intervals_are_those_that_rules_are_tested_at() {
     let all = |text: &str, key: &str, expected: &str| {
@@ -545,7 +545,7 @@ fn intervals_are_those_that_rules_are_tested_at() {
     let configuration = deployed("prometheus/prometheus.yml");
     all(&configuration, "scrape_interval: ", "5s");
     all(&configuration, "evaluation_interval: ", "5s");
-    // One group: what a rule records is there for the next one at the same time.
+    // There is one group, so that a recorded series is ready for the next rule at the same time.
     let rules = deployed("prometheus/warptape.rules.yml");
     assert_eq!(rules.matches("  - name: ").count(), 1);
     all(&rules, "interval: ", "5s");
@@ -575,7 +575,7 @@ fn rules_and_dashboard_ask_for_metrics_that_there_are() {
     let shown = asked(&queries().into_iter().map(|query| query.expression + "\n").collect::<String>());
     let unknown: Vec<_> = rules.union(&shown).filter(|name| !is_known(name)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
-    // The dashboard shows all there is.
+    // The dashboard shows all metrics.
     let is_shown = |name: &&String| shown.contains(*name) || shown.contains(&format!("{name}_bucket"));
     let hidden: Vec<_> = known.iter().filter(|name| !is_shown(name)).collect();
     let left_out = ["warptape_read_records_total"];

@@ -1,11 +1,12 @@
-//! Neighbours on the same cluster, whose topics come and go, many at once.
+//! Neighbours on the same cluster: many of their topics come and go at once.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
 use super::kafka_clients::given;
 
-/// Creates topics with another number of partitions each time, and deletes them, until standard input is closed. Prints how many it deleted.
+/// Creates topics with a varying number of partitions, and deletes them, until standard input is closed. Prints the
+/// number of deletions.
 const COME_AND_GO: &str = "\
 import select, sys
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -21,7 +22,7 @@ while rounds < 2 or not select.select([sys.stdin], [], [], 0)[0]:
 print(rounds * len(names))
 ";
 
-/// A process that has them come and go. It is killed when dropped.
+/// A process that creates and deletes the topics. It is killed when dropped.
 pub struct Neighbours(Child);
 
 impl Neighbours {
@@ -31,7 +32,7 @@ impl Neighbours {
         Neighbours(python.spawn().expect("Python starts"))
     }
 
-    /// Ends it after each topic was created twice at least. Gives how often a topic was deleted.
+    /// Ends the process after at least two creations of each topic. Returns the number of deletions.
     pub fn stop(mut self) -> u64 {
         drop(self.0.stdin.take());
         let mut told = String::new();

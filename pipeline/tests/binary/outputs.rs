@@ -1,4 +1,4 @@
-//! What a run has put out, record by record, and whether another run put out the same.
+//! Outputs of a run, record by record, and their comparison with another run's.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use super::processes::{DEADLINE, ends};
 /// Topics whose bytes are a function of the ticks and the configuration.
 pub const OUTPUT_TOPICS: [&str; 3] = ["signals", "late", "dead-letter"];
 
-/// Wait for what a reader is about to get.
+/// Wait of a reader for present records.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// Records by topic and partition.
 pub type Outputs = BTreeMap<(String, i32), Vec<Record>>;
 
-/// All records of a partition. Its last offsets may have none, so that the reader's position tells the end.
+/// Returns all records of a partition. Its last offsets may have none, so the reader's position shows the end.
 pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
     let source = TopicPartition { topic: topic.to_owned(), partition };
     let mut reader = log.reader(std::slice::from_ref(&source)).expect("a partition of the log");
@@ -36,7 +36,7 @@ pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
     all
 }
 
-/// Everything a run has put out, in topics with this prefix; named without it.
+/// Returns all outputs of a run in topics with this prefix, named without it.
 pub fn outputs(log: &dyn EventLog, prefix: &str) -> Outputs {
     let of_topic = |topic: &'static str| {
         let name = format!("{prefix}{topic}");
@@ -46,8 +46,8 @@ pub fn outputs(log: &dyn EventLog, prefix: &str) -> Outputs {
     OUTPUT_TOPICS.into_iter().flat_map(of_topic).collect()
 }
 
-/// Outputs name the offset of the tick record that caused them. This replaces it where the same ticks stand at other
-/// offsets: the n-th record of a partition by the n-th of these, by partition.
+/// Outputs name the offset of the tick record that caused them. This replaces the offsets where the same ticks have
+/// other ones: that of a partition's n-th record by that of the n-th record here.
 pub fn move_sources(outputs: &mut Outputs, ticks: &[Vec<Record>]) {
     for ((topic, partition), records) in outputs {
         let moved = |offset: i64| ticks[*partition as usize][offset as usize].offset;
@@ -90,13 +90,13 @@ pub fn move_sources(outputs: &mut Outputs, ticks: &[Vec<Record>]) {
     }
 }
 
-/// Number of records of a topic.
+/// Returns the number of records of a topic.
 pub fn count(outputs: &Outputs, topic: &str) -> usize {
     outputs.iter().filter(|((name, _), _)| name == topic).map(|(_, records)| records.len()).sum()
 }
 
-/// The first difference in words; `None` if key, headers and value of every record are the same in the same order.
-/// Create times are those of the runs and differ; offsets differ where a log has some without records.
+/// Returns the first difference in words; `None` if key, headers and value of every record are the same in the same
+/// order. Create times differ between runs, and offsets differ if a log has some without records.
 pub fn first_difference(expected: &Outputs, found: &Outputs) -> Option<String> {
     if !expected.keys().eq(found.keys()) {
         return Some(format!(
@@ -143,7 +143,7 @@ mod tests {
         BTreeMap::from([((signals.clone(), 0), partition(&["x"])), ((signals, 1), partition(values))])
     }
 
-    /// What is found where `change` was made to the good outputs.
+    /// Asserts the reported place after `change` was made to the good outputs.
     #[track_caller]
     fn check(change: impl FnOnce(&mut Vec<Record>), place: &str) {
         let good = of(&["a", "b", "c"]);

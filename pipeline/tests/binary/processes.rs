@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use warptape_eventlog::{EventLog, SqliteLog, TopicPartition};
 
-/// How long anything may take before a test fails: far more than it takes on a busy machine.
+/// Time limit of any step of a test: far more than a busy machine needs.
 pub const DEADLINE: Duration = Duration::from_secs(120);
-/// How long a test waits before it looks again at what tells nobody of its changes.
+/// Wait of a test between two checks of a state without notifications.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The binary under test.
 pub const WARPTAPE: &str = env!("CARGO_BIN_EXE_warptape");
 
-/// A folder that goes with the test.
+/// Creates a folder that is removed with the test.
 pub fn folder() -> TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
@@ -48,7 +48,7 @@ pub fn is_long() -> bool {
     std::env::var_os("WARPTAPE_TEST_ALL").is_some()
 }
 
-/// Runs the binary in a folder on an emulated processor that has the instructions of every x86-64 and no others.
+/// Runs the binary in a folder on an emulated processor with the instructions of every x86-64, and no others.
 #[cfg(target_arch = "x86_64")]
 pub fn on_baseline(folder: &Path, arguments: &[&str]) -> Output {
     Command::new("qemu-x86_64")
@@ -61,7 +61,7 @@ pub fn on_baseline(folder: &Path, arguments: &[&str]) -> Output {
         .expect("qemu-x86_64 is there: tests/run --all installs the package qemu-user")
 }
 
-/// Asserts the exit code and gives standard output and standard error.
+/// Asserts the exit code, and returns standard output and standard error.
 #[track_caller]
 pub fn texts(output: &Output, code: i32) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
@@ -70,15 +70,15 @@ pub fn texts(output: &Output, code: i32) -> (String, String) {
     (out, error)
 }
 
-/// A process that runs beside the test. It is killed when dropped.
+/// A process beside the test. It is killed when dropped.
 pub struct Running {
     child: Child,
     name: String,
-    /// Lines of standard output, written by a thread; disconnected when the process has closed it.
+    /// Lines of standard output, sent by a thread; disconnected when the process has closed it.
     lines: Receiver<String>,
-    /// What it wrote to standard error so far.
+    /// Standard error so far.
     said: Arc<Mutex<String>>,
-    /// Reads standard error to its end.
+    /// Thread that reads standard error to its end.
     error: Option<JoinHandle<()>>,
 }
 
@@ -118,22 +118,22 @@ impl Running {
         Running { child, name: arguments.join(" "), lines, said, error: Some(error) }
     }
 
-    /// Its process number.
+    /// Returns the process number.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it wrote to standard error so far, in whole lines.
+    /// Returns standard error so far, in whole lines.
     pub fn said(&self) -> String {
         self.said.lock().expect("nobody panics while holding it").clone()
     }
 
-    /// Has it not ended?
+    /// True if the process has not ended.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("a child can be waited for").is_none()
     }
 
-    /// Its next line on standard output.
+    /// Returns the next line on standard output.
     #[track_caller]
     pub fn line(&mut self) -> String {
         match self.lines.recv_timeout(DEADLINE) {
@@ -142,7 +142,7 @@ impl Running {
         }
     }
 
-    /// Lets it run for this long; fails if it ends by itself meanwhile.
+    /// Lets the process run for this long; fails if it ends meanwhile.
     #[track_caller]
     pub fn run_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
@@ -155,13 +155,13 @@ impl Running {
         }
     }
 
-    /// Waits until `reached` gives something; fails if the process ends before.
+    /// Waits until `reached` returns a value; fails if the process ends before.
     #[track_caller]
     pub fn run_until<T>(&mut self, what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
         self.run_while_moving(what, || reached().ok_or(()))
     }
 
-    /// Waits until it has written this to standard error; fails if it ends before.
+    /// Waits until the process has written this to standard error; fails if it ends before.
     #[track_caller]
     pub fn await_saying(&mut self, what: &str) {
         let said = self.said.clone();
@@ -169,8 +169,8 @@ impl Running {
         self.run_until(&format!("it says {what:?}"), || has_said().then_some(()));
     }
 
-    /// Waits until `look` gives something, for as long as it takes; fails if it gives the same `Err`, which is where things
-    /// stand, for too long, or if the process ends before.
+    /// Waits until `look` returns `Ok`, without a limit in all. Fails if it returns the same `Err`, the present state,
+    /// for too long, or if the process ends before.
     #[track_caller]
     pub fn run_while_moving<T, E: PartialEq + Debug>(
         &mut self,
@@ -206,7 +206,7 @@ impl Running {
         assert_eq!(status.signal(), Some(9), "{} had ended by itself with {status}", self.name);
     }
 
-    /// Waits for its end; gives the exit status, the rest of standard output, and standard error.
+    /// Waits for the process's end; returns the exit status, the rest of standard output, and standard error.
     #[track_caller]
     pub fn finish(mut self) -> (ExitStatus, String, String) {
         let until = Instant::now() + DEADLINE;
@@ -222,11 +222,11 @@ impl Running {
         (status, out, self.kill_and_read())
     }
 
-    /// Sends a signal and waits for the end, which must be exit code 0; gives the rest of standard output.
+    /// Sends a signal and waits for the end, which must be exit code 0; returns the rest of standard output.
     #[track_caller]
     pub fn stop(mut self, signal: &str) -> String {
         let name = self.name.clone();
-        // Before it has come so far, the signal would end it as it ends any process.
+        // Before it handles the signal, the signal would kill it like any process.
         let process = self.id();
         self.run_until("it handles signals", || handles_termination(process).then_some(()));
         self.signal(signal);
@@ -235,7 +235,7 @@ impl Running {
         out
     }
 
-    /// Fails with what it wrote to standard error.
+    /// Fails with the process's standard error.
     #[track_caller]
     pub fn fail(&mut self, what: &str) -> ! {
         let error = self.kill_and_read();
@@ -243,7 +243,7 @@ impl Running {
     }
 
     fn kill_and_read(&mut self) -> String {
-        // It may have ended already.
+        // The process may have ended already.
         drop(self.child.kill());
         drop(self.child.wait());
         if let Some(reader) = self.error.take() {
@@ -253,7 +253,7 @@ impl Running {
     }
 }
 
-/// Whether a process catches SIGTERM, as Linux has it.
+/// True if a process catches SIGTERM, as Linux reports it.
 fn handles_termination(process: u32) -> bool {
     const SIGTERM: u32 = 15;
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
@@ -269,14 +269,14 @@ impl Drop for Running {
     }
 }
 
-/// Where each partition of a topic ends; nothing where the log has no such topic yet.
+/// Returns the end of each partition of a topic; empty if the log has no such topic yet.
 pub fn ends(log: &dyn EventLog, topic: &str) -> Vec<i64> {
     let topics = log.topics().expect("the log can be read");
     let found = topics.into_iter().find(|info| info.spec.name == topic);
     found.map_or(Vec::new(), |info| info.offsets.iter().map(|range| range.next).collect())
 }
 
-/// Committed offset of a group for each partition of the ticks, with the partition's end.
+/// Returns the committed offset of a group for each partition of the ticks, with the partition's end.
 pub fn committed(log: &dyn EventLog, group: &str) -> Vec<(i64, i64)> {
     let one = |(partition, end): (i32, i64)| {
         let source = TopicPartition { topic: "ticks".to_owned(), partition };
@@ -285,7 +285,7 @@ pub fn committed(log: &dyn EventLog, group: &str) -> Vec<(i64, i64)> {
     (0..).zip(ends(log, "ticks")).map(one).collect()
 }
 
-/// Runs until everything in the topic of ticks is processed and committed.
+/// Runs until all ticks are processed and committed.
 #[track_caller]
 pub fn run_until_drained(run: &mut Running, log: &dyn EventLog, group: &str) {
     run.run_while_moving("all ticks are processed", || {
@@ -294,7 +294,7 @@ pub fn run_until_drained(run: &mut Running, log: &dyn EventLog, group: &str) {
     });
 }
 
-/// A folder with a configuration, `warptape.toml`, and a log of two process lives under it, `market.db`.
+/// Returns a folder with a configuration, `warptape.toml`, and a log of two process lives under it, `market.db`.
 #[track_caller]
 pub fn recorded(configuration: &str) -> TempDir {
     let folder = folder();

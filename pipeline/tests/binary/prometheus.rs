@@ -1,4 +1,4 @@
-//! A real Prometheus with the project's rules, over the pipelines of a test: what it is asked, and which alerts fire when.
+//! A real Prometheus with the project's rules, over the pipelines of a test: queries, and times of alerts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,22 +12,22 @@ use tempfile::TempDir;
 
 use super::processes::{DEADLINE, Running, folder};
 
-/// The line of standard error that says where the endpoint of a pipeline is.
+/// Prefix of the endpoint's address on a pipeline's standard error.
 const SAYS: &str = "metrics and health: ";
-/// How long a test waits before it looks again at what changes once a second.
+/// Wait of a test between two checks of values that change once a second.
 const LOOK: Duration = Duration::from_millis(200);
-/// Ports that are tried: one that was free may be taken a moment later.
+/// Greatest number of ports to try: a free one may be taken a moment later.
 const PORTS_MAX: usize = 10;
-/// How far back alerts are looked for, in seconds: longer than any test takes.
+/// Time in seconds over which past alerts are searched: longer than any test takes.
 const HISTORY_S: f64 = 1_200.0;
 
-/// A file of the project's `deploy` folder.
+/// Returns a file of the project's `deploy` folder.
 pub fn deployed(path: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Waits until the endpoint of a pipeline listens; its URL.
+/// Waits until the endpoint of a pipeline listens, and returns its URL.
 #[track_caller]
 pub fn endpoint_of(run: &mut Running) -> String {
     run.await_saying(SAYS);
@@ -36,7 +36,7 @@ pub fn endpoint_of(run: &mut Running) -> String {
     url.to_owned()
 }
 
-/// Status and text of a page; nothing where nobody answers.
+/// Returns status and text of a page; `None` without an answer.
 pub fn get(url: &str, query: &[(&str, &str)]) -> Option<(u16, String)> {
     let agent = ureq::Agent::config_builder()
         .timeout_global(Some(DEADLINE))
@@ -47,7 +47,7 @@ pub fn get(url: &str, query: &[(&str, &str)]) -> Option<(u16, String)> {
     Some((answer.status().as_u16(), answer.body_mut().read_to_string().ok()?))
 }
 
-/// What `/health` says of a component: its state and the reason.
+/// Returns the state of a component and the reason, from `/health`.
 pub fn component(endpoint: &str, name: &str) -> Option<(String, String)> {
     let (_, text) = get(&format!("{endpoint}/health"), &[])?;
     let health: Value = serde_json::from_str(&text).expect("JSON");
@@ -68,7 +68,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts a server that scrapes instances by their name and the URL of their endpoint, as native histograms or not.
+    /// Starts a server that scrapes instances by name and URL of their endpoints, with native histograms or not.
     pub fn start(instances: &[(&str, &str)], reads_native: bool) -> Prometheus {
         for _ in 0..PORTS_MAX {
             let folder = folder();
@@ -97,7 +97,7 @@ impl Prometheus {
         panic!("prometheus ended by itself on {PORTS_MAX} ports");
     }
 
-    /// Waits until it is ready; false if it ended.
+    /// Waits until the server is ready; false if it ended.
     fn answers(&mut self) -> bool {
         let started = Instant::now();
         let ready = format!("{}/-/ready", self.url);
@@ -111,7 +111,7 @@ impl Prometheus {
         true
     }
 
-    /// The data of an answer of its API.
+    /// Returns the data of an API answer.
     #[track_caller]
     fn ask(&self, path: &str, query: &[(&str, &str)]) -> Value {
         let url = format!("{}/api/v1/{path}", self.url);
@@ -121,13 +121,13 @@ impl Prometheus {
         answer["data"].take()
     }
 
-    /// How many series an expression has now. Those of native histograms count.
+    /// Returns the present number of series of an expression, including native histograms.
     #[track_caller]
     pub fn count(&self, expression: &str) -> usize {
         self.ask("query", &[("query", expression)])["result"].as_array().expect("a vector").len()
     }
 
-    /// The numbers that an expression has now.
+    /// Returns the present numbers of an expression.
     #[track_caller]
     pub fn query(&self, expression: &str) -> Vec<Series> {
         let data = self.ask("query", &[("query", expression)]);
@@ -135,7 +135,7 @@ impl Prometheus {
         series.map(|series| (labels(series), number(&series["value"][1]))).collect()
     }
 
-    /// The number of the only series of an expression.
+    /// Returns the number of an expression's only series; `None` without one.
     #[track_caller]
     pub fn number(&self, expression: &str) -> Option<f64> {
         let found = self.query(expression);
@@ -143,7 +143,7 @@ impl Prometheus {
         found.first().map(|(_, value)| *value)
     }
 
-    /// When an expression first had a series, by the clock of the server.
+    /// Returns the time at which an expression first had a series, by the server's clock.
     #[track_caller]
     fn first_s(&self, expression: &str) -> Option<f64> {
         let now_s = number(&self.ask("query", &[("query", "time()")])["result"][1]);
@@ -154,13 +154,13 @@ impl Prometheus {
         series.filter_map(|series| series["values"][0][0].as_f64()).min_by(f64::total_cmp)
     }
 
-    /// Names of alerts of an instance that fire now.
+    /// Returns the names of an instance's firing alerts.
     #[track_caller]
     pub fn firing(&self, instance: &str) -> BTreeSet<String> {
         self.alerts(&format!("ALERTS{{alertstate=\"firing\", instance=\"{instance}\"}}"))
     }
 
-    /// Names of alerts of an instance that fire or have fired.
+    /// Returns the names of an instance's alerts that fire or have fired.
     #[track_caller]
     pub fn fired(&self, instance: &str) -> BTreeSet<String> {
         let ever =
@@ -173,8 +173,8 @@ impl Prometheus {
         self.query(expression).into_iter().filter_map(|(mut labels, _)| labels.remove("alertname")).collect()
     }
 
-    /// Waits until an alert of an instance fires; the seconds by the clock of the server since `effect` first had a series, which is
-    /// what the fault does to the metrics.
+    /// Waits until an alert of an instance fires. Returns the seconds since `effect`, the fault's effect on the
+    /// metrics, first had a series, by the server's clock.
     #[track_caller]
     pub fn await_alert(&self, alert: &str, instance: &str, effect: &str) -> f64 {
         let fires =
@@ -184,7 +184,7 @@ impl Prometheus {
         })
     }
 
-    /// Waits until `reached` gives something.
+    /// Waits until `reached` returns a value.
     #[track_caller]
     pub fn run_until<T>(&self, what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
         let started = Instant::now();
@@ -200,7 +200,7 @@ impl Prometheus {
         }
     }
 
-    /// Asserts that it has loaded the rules and evaluates each without an error; gives the names of alerts with what each says.
+    /// Asserts that the server has loaded the rules and evaluates each without an error. Returns the alerts by name.
     #[track_caller]
     pub fn rules(&self) -> BTreeMap<String, Value> {
         let groups = self.ask("rules", &[]);
@@ -225,7 +225,7 @@ impl Drop for Prometheus {
 }
 
 fn configure(folder: &Path, instances: &[(&str, &str)]) {
-    // The only difference to what is deployed.
+    // The interval is the only difference to the deployed rules.
     let rules = deployed("prometheus/warptape.rules.yml").replace("interval: 5s", "interval: 1s");
     fs::write(folder.join("warptape.rules.yml"), rules).expect("a file");
     // Verifiers have a job of their own.

@@ -1,4 +1,4 @@
-//! A TCP proxy before a broker that does to the connections what networks do.
+//! A TCP proxy before a broker that imitates faults of networks.
 //!
 //! It forwards whole Kafka messages, each of which begins with its length.
 
@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 
 /// `api_key` of EndTxn, the request that commits or aborts a transaction.
 const END_TXN: i16 = 26;
-/// That of Produce, which brings records.
+/// `api_key` of Produce, the request with records.
 const PRODUCE: i16 = 0;
 /// Far above any message of the tests.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// What happens to the connections.
+/// Faults of the connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
     None,
-    /// Each message arrives so much later.
+    /// Each message arrives this much later.
     Latency(Duration),
     /// Connections are accepted, and nothing arrives until the fault is over.
     BlackHole,
-    /// The answer to each end of a transaction arrives so much later, and what is behind it.
+    /// The answer to each end of a transaction arrives this much later, and delays all behind it.
     DelayedEndTxn(Duration),
-    /// Records arrive when the fault is over, and what is behind them on their connections.
+    /// Requests with records arrive only after the fault, and so do all behind them on their connections.
     HeldRecords,
 }
 
@@ -43,17 +43,17 @@ struct Shared {
 }
 
 struct State {
-    /// The broker, once it is known.
+    /// Address of the broker, once it is known.
     upstream: Option<String>,
     fault: Fault,
     /// Both ends of each connection, with its number.
     connections: Vec<(u64, [TcpStream; 2])>,
     accepted: u64,
-    /// Connections with a smaller number are open at their ends alone: nothing they carry arrives any more.
+    /// Connections with a smaller number are dead: they look open at both ends, but nothing arrives any more.
     dead_below: u64,
-    /// Answers that were delayed.
+    /// Number of delayed answers.
     delayed: u64,
-    /// Requests with records that were held up.
+    /// Number of held-up requests with records.
     held: u64,
 }
 
@@ -80,36 +80,36 @@ impl Proxy {
         Proxy { address, shared }
     }
 
-    /// Names the broker.
+    /// Sets the broker's address.
     pub fn lead_to(&self, broker: &str) {
         self.shared.state().upstream = Some(broker.to_owned());
     }
 
-    /// From now on, until the next call.
+    /// Imposes a fault until the next call.
     pub fn impose(&self, fault: Fault) {
         self.shared.state().fault = fault;
         self.shared.changed.notify_all();
     }
 
-    /// Closes all connections, in the middle of what they carry.
+    /// Closes all connections, in the middle of messages.
     pub fn cut(&self) {
         for (_, ends) in self.shared.state().connections.drain(..) {
             close(&ends);
         }
     }
 
-    /// Forgets all connections without closing them, as a router that was restarted. New ones work.
+    /// Forgets all connections without closing them, like a restarted router. New ones work.
     pub fn forget(&self) {
         let mut state = self.shared.state();
         state.dead_below = state.accepted;
     }
 
-    /// How many ends of transactions were answered late.
+    /// Returns the number of late answers to ends of transactions.
     pub fn delayed(&self) -> u64 {
         self.shared.state().delayed
     }
 
-    /// How many requests with records were held up.
+    /// Returns the number of held-up requests with records.
     pub fn held(&self) -> u64 {
         self.shared.state().held
     }
@@ -130,7 +130,7 @@ impl Shared {
 
     fn accept(self: &Arc<Self>, client: TcpStream) {
         let mut state = self.state();
-        // A broker that is not there is a connection that is closed at once.
+        // Without a broker, the connection is closed at once.
         let Some(upstream) = &state.upstream else { return };
         let Ok(broker) = TcpStream::connect(upstream) else { return };
         // Small messages must not wait for larger ones.
@@ -146,7 +146,7 @@ impl Shared {
             let (shared, late) = (self.clone(), late.clone());
             thread::spawn(move || {
                 let pump = Pump { shared, number, is_request, late };
-                // However it ended: the other direction ends as well.
+                // The other direction ends as well, however this one ended.
                 drop(pump.run(&from, &to));
                 close(&[from, to]);
                 pump.shared.state().connections.retain(|(known, _)| *known != number);
@@ -167,7 +167,7 @@ struct Pump {
     shared: Arc<Shared>,
     number: u64,
     is_request: bool,
-    /// Correlation ids of requests whose answers are to be late.
+    /// Correlation ids of requests whose answers will be delayed.
     late: Arc<Mutex<BTreeSet<[u8; 4]>>>,
 }
 
@@ -181,7 +181,7 @@ impl Pump {
         }
     }
 
-    /// Waits until the message may go on; false if it never arrives.
+    /// Waits until the message may pass; false if it never arrives.
     fn wait(&self, message: &[u8]) -> bool {
         let mut state = self.shared.state();
         if let Some(delay) = self.delay(state.fault, message) {
@@ -222,12 +222,12 @@ impl Pump {
     }
 }
 
-/// Which request a message is.
+/// Returns the kind of a request.
 fn api_key(message: &[u8]) -> Option<i16> {
     Some(i16::from_be_bytes(message.get(4..6)?.try_into().ok()?))
 }
 
-/// A message with its length before it.
+/// Reads a message with the length before it.
 fn read_message(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut message = vec![0; 4];
     from.read_exact(&mut message)?;

@@ -12,7 +12,7 @@ use super::processes::{Running, folder, run_until_drained, texts, warptape};
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const START_NS: i64 = 1_723_075_200_000_000_001;
 const SECOND_NS: i64 = 1_000_000_000;
-/// In 2200: far ahead.
+/// A time in 2200: far ahead.
 const AHEAD_NS: i64 = 7_258_118_400 * SECOND_NS;
 
 fn trade(event_time_ns: i64, price_e9: i64) -> Tick {
@@ -33,7 +33,8 @@ fn trade(event_time_ns: i64, price_e9: i64) -> Tick {
     }
 }
 
-/// A log with the same trades in records of their own and in one, in one with scales, then one that is late and one that is far ahead.
+/// Publishes the same trades in records of their own, in one record, and in one with scales, then a late trade and one
+/// far ahead.
 fn published(folder: &Path) -> SqliteLog {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
     log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 1, ..TopicSpec::default() }])
@@ -46,7 +47,7 @@ fn published(folder: &Path) -> SqliteLog {
     };
     let (mut batch, mut scaled) = (Vec::new(), Vec::new());
     encode_tick_batch(&trades, &mut batch).expect("good ticks");
-    // In units of 1e-11, with whole sizes.
+    // Prices are in units of 1e-11, and sizes are whole.
     let of_scales = |tick: &Tick| {
         let scales = Scales { price: 11, size: 0 };
         Tick { price_e9: tick.price_e9 * 100, size_e9: tick.size_e9 / SECOND_NS, scales, ..tick.clone() }

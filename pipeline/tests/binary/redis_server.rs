@@ -1,4 +1,4 @@
-//! Redis for tests: the one that the tests are given, and own ones that may be killed, stopped and emptied.
+//! Redis for tests: the given server, and own ones that may be killed, stopped and emptied.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,10 @@ use tempfile::TempDir;
 
 use super::processes::{DEADLINE, folder};
 
-/// How long a test waits before it looks again whether a server answers.
+/// Wait of a test between two checks whether a server answers.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The URL of the Redis that tests share. Each test has a prefix of its own there.
+/// Returns the URL of the Redis that tests share. Each test has a prefix of its own there.
 pub fn shared() -> String {
     std::env::var("WARPTAPE_TEST_REDIS").expect(
         "WARPTAPE_TEST_REDIS is not set: `tests/services` starts a Redis and exports it, or give the URL of one, \
@@ -20,20 +20,20 @@ pub fn shared() -> String {
     )
 }
 
-/// A connection to the server of a URL.
+/// Connects to the server of a URL.
 pub fn connect(url: &str) -> Connection {
     let client = Client::open(url).expect("the URL of a Redis");
     client.get_connection_with_timeout(DEADLINE).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
-/// Ports that are tried: one that was free may be taken a moment later.
+/// Greatest number of ports to try: a free one may be taken a moment later.
 const PORTS_MAX: usize = 10;
 
 /// A server of one test, without persistence. It is killed when dropped.
 pub struct RedisServer {
     child: Child,
     port: u16,
-    /// In which `{port}` stands for its port.
+    /// Options of the server; `{port}` stands for its port.
     options: Vec<String>,
     folder: TempDir,
 }
@@ -53,33 +53,33 @@ impl RedisServer {
         panic!("redis-server ended by itself on {PORTS_MAX} ports");
     }
 
-    /// A port of this machine on which nobody listens, as the URL of a server: a privileged one that nobody uses.
+    /// Returns a URL on which no server listens: a privileged port of this machine that is not in use.
     pub fn nowhere() -> String {
         "redis://127.0.0.1:1".to_owned()
     }
 
-    /// Its URL, without a password.
+    /// Returns the server's URL, without a password.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Its port.
+    /// Returns the server's port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// A connection.
+    /// Connects to the server.
     pub fn connect(&self) -> Connection {
         connect(&self.url())
     }
 
-    /// Kills it: all that it held is gone.
+    /// Kills the server and loses all of its contents.
     pub fn kill(&mut self) {
         self.child.kill().expect("a child can be killed");
         self.child.wait().expect("a child can be waited for");
     }
 
-    /// Starts it again after a kill, on the same port.
+    /// Starts the server again after a kill, on the same port.
     pub fn restart(&mut self) {
         self.child = spawn(self.port, &self.folder, &self.options);
         assert!(self.answers(), "redis-server ended by itself on port {}", self.port);
@@ -91,7 +91,7 @@ impl RedisServer {
         assert!(status.expect("kill runs").success());
     }
 
-    /// Waits until it listens; false if it ended.
+    /// Waits until the server listens; false if it ended.
     fn answers(&mut self) -> bool {
         let started = Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {

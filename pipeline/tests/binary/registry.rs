@@ -1,4 +1,4 @@
-//! A schema registry beside the log: what is written in its frame, what is read, and what happens without it.
+//! A schema registry beside the log: records written in its frame, records read, and behaviour without it.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -22,7 +22,7 @@ const FEED: [&str; 9] =
     ["feed", "synth", "--ticks", "20000", "--symbols", "20", "-c", "w.toml", "--log=sqlite:w.db"];
 const PASSWORD: &str = "hunter2-must-not-be-seen";
 
-/// Writes a configuration with this registry; none for an empty address.
+/// Writes a configuration with this registry; an empty address means none.
 fn configure(folder: &Path, url: &str, more: &str) {
     let text = format!("[stages]\nbars = [\"tick:5\", \"1s\"]\n[schema_registry]\nurl = \"{url}\"\n{more}\n");
     std::fs::write(folder.join("w.toml"), text).expect("a file");
@@ -32,7 +32,7 @@ fn open(folder: &Path) -> SqliteLog {
     SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log")
 }
 
-/// Runs the pipeline over what there is; gives the summary.
+/// Runs the pipeline over the present records; returns the summary.
 #[track_caller]
 fn run_over(folder: &Path, log: &SqliteLog) -> String {
     let mut run = Running::start(folder, &RUN);
@@ -77,7 +77,7 @@ fn trade(number: i64) -> Tick {
     }
 }
 
-/// A trade in the registry's frame.
+/// Returns a trade in the registry's frame.
 fn framed(number: i64, id: u32) -> Vec<u8> {
     let mut value = Vec::new();
     encode_tick(&trade(number), &mut value).expect("a good tick");
@@ -86,7 +86,7 @@ fn framed(number: i64, id: u32) -> Vec<u8> {
     framed
 }
 
-/// A schema of ticks as somebody else has it: with a field more, at the end.
+/// Returns a foreign schema of ticks, with a further field at the end.
 fn foreign_schema() -> String {
     let mut json: serde_json::Value = serde_json::from_str(known::TICK.text).expect("JSON");
     let field = serde_json::json!({"name": "venue_note", "type": "string", "default": ""});
@@ -94,7 +94,7 @@ fn foreign_schema() -> String {
     json.to_string()
 }
 
-/// All subjects, with the schema of which each has the versions that are written.
+/// All subjects, each with the schema of its written versions.
 const SUBJECTS: [(&str, KnownSchema); 14] = [
     ("control-value", known::CONTROL),
     ("control.results-value", known::CONTROL_RESULT),
@@ -125,12 +125,13 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
         log
     });
 
-    // Each record names a schema of its topic, by the names that Confluent's strategies give them.
+    // Each record names a schema of its topic, by Confluent's naming strategies.
     let state = stub.state();
     let names: Vec<&str> = state.subjects.keys().map(String::as_str).collect();
     assert_eq!(names, SUBJECTS.map(|(subject, _)| subject));
     assert!(state.levels.keys().eq(state.subjects.keys()), "{:?}", state.levels);
-    // Kinds of requests, answers, inputs and decisions come as branches that readers of before do not have, kinds of signals as symbols.
+    // New kinds of requests, answers, inputs and decisions are branches that earlier readers lack; new kinds of signals
+    // are symbols.
     let growing =
         ["control-value", "journal-value", "risk.requests-value", "risk.results-value", "signals-value"];
     for (name, schema) in SUBJECTS {
@@ -148,13 +149,13 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
         }
         assert!(all(&logs[1], topic).iter().all(|record| fingerprint_of(&record.value).is_some()), "{topic}");
     }
-    // Each id is held against what was registered, and nothing else was asked for.
+    // Each id is checked against the registered schema, and nothing else is asked for.
     let asked =
         state.requests.iter().filter_map(|request| request.strip_prefix("GET /schemas/ids/")?.parse().ok());
     let (asked, kept): (BTreeSet<u32>, BTreeSet<u32>) =
         (asked.collect(), state.subjects.values().flatten().copied().collect());
     assert_eq!(asked, kept);
-    // Records are written with several versions of their schemas, in whose order these are registered.
+    // Records have several versions of their schemas, which are registered in order.
     let written = |(topic, schema): (&'static str, KnownSchema)| {
         let ids = state.subjects[&format!("{topic}-value")].clone();
         ids.into_iter().zip(known::written(schema)).map(move |(id, schema)| (topic, id, schema))
@@ -163,7 +164,7 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
         [("signals", known::SIGNAL), ("late", known::LATE_TICK)].into_iter().flat_map(written).collect();
     drop(state);
 
-    // But for the frame, the outputs are the same bytes.
+    // The outputs are the same bytes, except for the frame.
     let [mut framed, plain] = [&logs[0], &logs[1]].map(|log| outputs(log, ""));
     for ((topic, _), records) in &mut framed {
         for record in records {
@@ -175,7 +176,7 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
     }
     assert_eq!(first_difference(&plain, &framed), None);
 
-    // People and replay see through the frame.
+    // Commands for people and replay decode the frame.
     let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", "sqlite:w.db"];
     let verified = [with.path(), without.path()].map(|folder| texts(&warptape(folder, &verify), 0).0);
     assert!(verified[0].ends_with(" signals: identical\n"), "{}", verified[0]);
@@ -193,7 +194,7 @@ fn both_frames_are_read_by_id_and_by_fingerprint_and_an_unknown_id_is_a_dead_let
     let stub = RegistryStub::start(None);
     let folder = folder();
     let folder = folder.path();
-    // A log that began without a registry goes on with one.
+    // A log that began without a registry continues with one.
     configure(folder, "", "");
     texts(&warptape(folder, &FEED), 0);
     let log = open(folder);
@@ -228,14 +229,14 @@ fn both_frames_are_read_by_id_and_by_fingerprint_and_an_unknown_id_is_a_dead_let
     assert!(letters[0].detail.contains(&format!("registry id {unknown}")), "{}", letters[0].detail);
     assert!(letters[1].detail.contains("the schema is of Signal"), "{}", letters[1].detail);
 
-    // A dead letter goes back with the bytes it came with, not with a frame of ours.
+    // A dead letter is sent back with its original bytes, not with our frame.
     let one = ["dlq", "replay", "--offset", "0", "-c", "w.toml", "--log", "sqlite:w.db"];
     assert!(texts(&warptape(folder, &one), 0).0.contains("ticks partition 0"));
     assert_eq!(records(&log, "ticks", 0).last().map(|record| record.value.clone()), Some(framed(2, unknown)));
     run_over(folder, &log);
 
     let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", "sqlite:w.db"];
-    // That the feed was told to publish its ticks again is noted.
+    // The request to publish the feed's ticks again is recorded.
     let (verified, _) = texts(&warptape(folder, &verify), 0);
     assert!(
         verified.contains(" signals: identical\nnote: trades with an id that their symbol had before: "),
@@ -274,7 +275,7 @@ fn a_registry_that_cannot_be_had_at_start_is_named_with_what_to_do() {
     away.state().is_away = true;
     refused(&away.url(), "", &["503", "away for a test", start[1]]);
 
-    // Basic authentication: `me` and the password, as RFC 7617 has it.
+    // Basic authentication: `me` and the password, by RFC 7617.
     let guarded = RegistryStub::start(Some("Basic bWU6aHVudGVyMi1tdXN0LW5vdC1iZS1zZWVu"));
     std::fs::write(folder.join("password"), format!("{PASSWORD}\n")).expect("a file");
     refused(&guarded.url(), "", &["401", "WARPTAPE__SCHEMA_REGISTRY__PASSWORD_FILE"]);
@@ -294,7 +295,7 @@ fn a_registry_that_cannot_be_had_at_start_is_named_with_what_to_do() {
         state.subjects.insert("ticks-value".to_owned(), vec![id]);
     }
     refused(&taken.url(), "", &["ticks-value", "NAME_MISMATCH", "topics.prefix"]);
-    // The address of something else.
+    // The address of another service.
     refused(&format!("{}/other", taken.url()), "", &["404", "check that schema_registry.url"]);
 }
 
@@ -325,7 +326,7 @@ fn a_registry_that_gives_one_id_to_all_schemas_is_not_believed() {
         let named = ["id 70000", "another schema is kept under that id", &stub.url()];
         assert!(named.iter().all(|word| error.contains(word)), "{error}");
     }
-    // Nothing was written that nobody could read: once the registry is right, all goes on.
+    // No unreadable record was written: once the registry is right, all goes on.
     *stub.state() = State::default();
     texts(&warptape(folder.path(), &FEED), 0);
     let log = open(folder.path());
@@ -335,7 +336,7 @@ fn a_registry_that_gives_one_id_to_all_schemas_is_not_believed() {
 /// Two partitions, and the time after which a record counts as stray.
 const TWO_PARTITIONS: &str = "retry_ms = 1500\n[topics]\npartitions = 2";
 
-/// Signals and late ticks of a partition: what comes of trades whose schema is known.
+/// Returns the number of signals and late ticks of a partition: the outputs of trades with a known schema.
 fn signals(log: &SqliteLog, partition: i32) -> usize {
     ["signals", "late"].map(|topic| records(log, topic, partition).len()).iter().sum()
 }

@@ -1,5 +1,5 @@
-//! A small stand-in for a schema registry: it keeps schemas and subjects, answers the requests that Warptape makes as
-//! Confluent documents them, and takes note of every request that is not as documented.
+//! A small stand-in for a schema registry. It keeps schemas and subjects, answers Warptape's requests by Confluent's
+//! documentation, and records every request that deviates from it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
 const LEVELS: [&str; 7] =
     ["BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE"];
-/// Ids begin somewhere, and not where offsets do.
+/// Ids begin far from offsets, so that they are not confused.
 const FIRST_ID: u32 = 70_000;
 
-/// What the registry holds, and what it was asked.
+/// Contents of the registry, and its requests so far.
 #[derive(Default)]
 pub struct State {
     /// Texts of schemas; the id is the index plus a constant.
@@ -27,17 +27,17 @@ pub struct State {
     pub levels: BTreeMap<String, String>,
     /// Requests in order, such as `GET /schemas/ids/1`.
     pub requests: Vec<String>,
-    /// Requests that are not as documented.
+    /// Requests that deviate from the documentation.
     pub mistakes: Vec<String>,
-    /// The header that is asked for.
+    /// Required value of the header `Authorization`; `None` without one.
     authorization: Option<String>,
-    /// Answer nothing but that the service is unavailable.
+    /// True to answer only that the service is unavailable.
     pub is_away: bool,
-    /// Give every schema the id of the first.
+    /// True to give every schema the id of the first.
     pub has_one_id: bool,
-    /// Ids that are answered with another status and text, as a proxy in between would.
+    /// Ids with another status and text as answer, like that of a proxy.
     pub broken: BTreeMap<u32, (u16, &'static str)>,
-    /// Ids by what they are in every context.
+    /// Ids by guid, which is the same in every context.
     pub guids: BTreeMap<String, u32>,
 }
 
@@ -48,12 +48,12 @@ pub struct RegistryStub {
 }
 
 impl RegistryStub {
-    /// Starts one that asks for this header `Authorization`, if any.
+    /// Starts a registry that requires this header `Authorization`, if any.
     pub fn start(authorization: Option<&str>) -> RegistryStub {
         Self::listen(authorization, None)
     }
 
-    /// Starts one that speaks TLS alone; gives the certificate to trust, in PEM.
+    /// Starts a registry with TLS only; returns the certificate to trust, in PEM.
     pub fn start_tls() -> (RegistryStub, String) {
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
         let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
@@ -100,7 +100,7 @@ impl RegistryStub {
         self.state.lock().expect("no handler panics")
     }
 
-    /// Asserts that every request was as documented.
+    /// Asserts that every request followed the documentation.
     #[track_caller]
     pub fn assert_documented(&self) {
         let state = self.state();
@@ -109,7 +109,7 @@ impl RegistryStub {
 }
 
 impl State {
-    /// The id of a schema, new or not.
+    /// Returns the id of a schema, new or not.
     pub fn add(&mut self, schema: &str) -> u32 {
         let index = self.schemas.iter().position(|known| known == schema).unwrap_or_else(|| {
             self.schemas.push(schema.to_owned());
@@ -118,12 +118,12 @@ impl State {
         FIRST_ID + index as u32
     }
 
-    /// The schema of an id.
+    /// Returns the schema of an id.
     pub fn schema(&self, id: u32) -> Option<&str> {
         self.schemas.get(id.checked_sub(FIRST_ID)? as usize).map(String::as_str)
     }
 
-    /// Status and text of an answer.
+    /// Returns status and text of an answer.
     fn response(&mut self, request: &Request) -> (u16, String) {
         let (status, body) = self.answer(request);
         let id = request.path.strip_prefix("/schemas/ids/").and_then(|id| id.parse().ok());
@@ -175,7 +175,7 @@ impl State {
         (200, body.clone())
     }
 
-    /// Of compatibility, as much as is needed: records of two names never go together.
+    /// Compatibility is checked only by name: records of two names are incompatible.
     fn register(&mut self, subject: &str, request: &Request) -> (u16, Value) {
         let body = self.body(request, &["schema", "schemaType"]);
         let name = |text: &str| Some(serde_json::from_str::<Value>(text).ok()?["name"].clone());
@@ -200,7 +200,7 @@ impl State {
         (200, json!({"id": id}))
     }
 
-    /// The body of a request, which may have these members alone.
+    /// Parses the body of a request, which may have these members alone.
     fn body(&mut self, request: &Request, members: &[&str]) -> Value {
         self.check(
             request.header("content-type") == Some(CONTENT_TYPE),
@@ -234,7 +234,7 @@ impl Request {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// `None` when the client has closed the connection.
+    /// Reads a request; `None` if the client has closed the connection.
     fn read(reader: &mut impl BufRead) -> std::io::Result<Option<Request>> {
         let mut line = || -> std::io::Result<String> {
             let mut line = String::new();

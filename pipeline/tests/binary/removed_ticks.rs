@@ -1,5 +1,6 @@
-//! Retention at work on the ticks of a real Kafka: what snapshots stand for leaves the topic. It is kept aside here, so that outputs can
-//! still be held against all ticks. A broker that is killed within a minute forgets what it removed, and has it again.
+//! Retention on the ticks of a real Kafka: ticks covered by snapshots leave the topic. They are kept here, so that
+//! outputs can still be compared with all ticks. A broker that is killed within a minute forgets the removal, and has
+//! them again.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use super::kafka_clients::given;
 use super::kafka_market::{GROUPS_PER_PARTITION, Market, PARTITIONS, behind};
 use super::outputs::records;
 
-/// Removes what lies before an offset in each partition of a topic.
+/// Removes the records before an offset in each partition of a topic.
 const REMOVE: &str = "\
 import sys
 from confluent_kafka import TopicPartition
@@ -24,7 +25,7 @@ for answer in admin.delete_records(before).values():
     answer.result()
 ";
 
-/// What was removed so far, by partition.
+/// Removed ticks so far, by partition.
 #[derive(Default)]
 pub struct RemovedTicks(RefCell<BTreeMap<i32, Vec<Record>>>);
 
@@ -34,7 +35,7 @@ impl RemovedTicks {
         (0..partitions).map(|partition| kept.get(&partition).cloned().unwrap_or_default()).collect()
     }
 
-    /// Removes all ticks before the newest snapshot of each partition. Gives the number of records.
+    /// Removes all ticks before the newest snapshot of each partition. Returns the number of records.
     pub fn remove_processed(&self, market: &Market) -> u64 {
         let mut removed = 0;
         let mut offsets = Vec::new();
@@ -56,9 +57,9 @@ impl RemovedTicks {
     }
 }
 
-/// The newest offset of which there is a whole snapshot of a partition; 0 if there is none.
+/// Returns the newest offset with a whole snapshot of a partition; 0 if there is none.
 fn snapshot_offset(log: &dyn EventLog, topic: &str, partition: i32) -> i64 {
-    // By offset and group, how many parts there are of how many.
+    // Parts found and parts in all, by offset and group.
     let mut found: BTreeMap<i64, BTreeMap<i32, [i32; 2]>> = BTreeMap::new();
     for record in records(log, topic, partition) {
         let part = decode_snapshot(&record.value).expect("a part of a snapshot");

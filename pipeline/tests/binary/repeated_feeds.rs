@@ -1,4 +1,4 @@
-//! Files that are fed to a campaign's log while it runs: broken off, fed on, and fed again. Each tick of them counts once.
+//! Files fed to a campaign's log while it runs: broken off, continued, and fed again. Each of their ticks counts once.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use super::strangers::market_time_ns;
 
 /// Venue of the files' ticks.
 pub const VENUE: &str = "REPEATED";
-/// Ticks of a file, and of a second where it is to be broken off.
+/// Ticks of a file, and ticks per second while it may be broken off.
 const ROWS: u64 = 400;
 const TICKS_PER_SECOND: &str = "500";
-/// The longest time until then.
+/// Longest time until the break.
 const LIFE_MS_MAX: u64 = 1_000;
 
-/// Files that were fed so far.
+/// Files fed so far.
 #[derive(Default)]
 pub struct RepeatedFeeds {
     files: u64,
 }
 
 impl RepeatedFeeds {
-    /// Ticks that the log must have of all files together.
+    /// Returns the number of ticks that the log must have of all files together.
     pub fn ticks(&self) -> u64 {
         self.files * ROWS
     }
 
-    /// Feeds a new file, which is killed, to its end, and once more; then one of those before.
+    /// Feeds a new file, kills the feed, feeds the file to its end, and once more; then feeds an earlier file again.
     #[expect(clippy::disallowed_methods, reason = "a time that is drawn is waited for")]
     pub fn feed(&mut self, scene: &dyn Scene, random: &mut Random) {
         let file = format!("repeated-{}.csv", self.files);
@@ -39,7 +39,7 @@ impl RepeatedFeeds {
 
         let mut killed = scene.feed_file(&file, &["--keep-order", "--rate", TICKS_PER_SECOND]);
         let life = Duration::from_millis(random.below(LIFE_MS_MAX));
-        // It may have come to its end.
+        // The feed may have ended.
         std::thread::sleep(life);
         println!("  {file} is {} after {life:?}", if killed.is_running() { "killed" } else { "fed" });
         drop(killed);
@@ -53,9 +53,9 @@ impl RepeatedFeeds {
     }
 }
 
-/// Feeds a file to its end. Gives what was told, and how many ticks of it the log has by that.
+/// Feeds a file to its end. Returns the output, and the number of the file's ticks in the log by the output.
 fn feed_whole(scene: &dyn Scene, file: &str) -> (String, u64) {
-    // Ticks of others are newer, and its own late: nothing of that is lost.
+    // Other ticks are newer, so its own are late, but none is lost.
     let (status, told, error) = scene.feed_file(file, &["--keep-order"]).finish();
     assert!(status.success(), "{file}: {status}\n{told}{error}");
     let in_log = fed(&told);

@@ -1,4 +1,5 @@
-//! Reports: one page of a run that a browser shows as it is meant, which is not written over, and which says where a run differs.
+//! Reports: one page of a run that a browser shows correctly. It is never overwritten, and it shows differences of the
+//! run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,13 +55,13 @@ fn a_report_is_a_page_of_the_run() {
     ] {
         assert!(page.contains(expected), "{expected:?}");
     }
-    // Nothing is written over, and nothing unfinished is left.
+    // Existing files are not overwritten, and nothing unfinished is left.
     let (_, error) = report(here.path(), &["--to", "run.html"], 2);
     assert!(error.contains("exists already, and nothing is written over"), "{error}");
     assert_eq!(fs::read_to_string(here.path().join("run.html")).expect("the page"), page);
     assert!(!here.path().join("run.html-unfinished").exists());
 
-    // A window, and what was not asked for.
+    // The page has a window, and omits what was not requested.
     let window = [
         "--to",
         "window.html",
@@ -90,7 +91,8 @@ fn a_report_is_a_page_of_the_run() {
     }
 }
 
-/// In Chromium, at two widths, light and dark: nothing is cut, too small or too pale, and nothing is asked for.
+/// Checks the page in Chromium, at two widths, light and dark. Nothing may be cut, too small or too pale, or loaded
+/// from elsewhere.
 fn look_at(page: &Path) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/binary/report_in_browser.py");
     let mut python = Command::new(given("WARPTAPE_TEST_PYTHON"));

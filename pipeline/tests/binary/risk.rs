@@ -1,4 +1,5 @@
-//! `warptape risk` beside a running pipeline: every example is answered, errors are told, and nobody waits for ever.
+//! `warptape risk` beside a running pipeline: every example is answered, errors are printed, and no command waits for
+//! ever.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,7 +20,7 @@ const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const OPTION: [&str; 7] = ["price", "--kind", "call", "--strike", "100", "--expiry-days", "30"];
 const GIVEN: [&str; 4] = ["--spot", "100", "--volatility", "0.2"];
 
-/// A busy machine takes its time.
+/// A busy machine needs time.
 const PATIENCE: [&str; 2] = ["--timeout-s", "120"];
 
 fn risk<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
@@ -38,7 +39,7 @@ fn ask_json(folder: &Path, arguments: &[&str], code: i32) -> Value {
     serde_json::from_str(&out).unwrap_or_else(|problem| panic!("{problem}: {out}{error}"))
 }
 
-/// A log with a market, and a pipeline that has seen all of it.
+/// A log with a market, and a pipeline that has read all of it.
 fn market(folder: &Path) -> (SqliteLog, Running) {
     let feed = [&["feed", "synth", "--symbols", "5", "--ticks", "80000"][..], &LOG].concat();
     texts(&warptape(folder, &feed), 0);
@@ -48,7 +49,7 @@ fn market(folder: &Path) -> (SqliteLog, Running) {
     (log, run)
 }
 
-/// A log with all topics and nothing in them.
+/// A log with all topics and no records.
 fn silent(folder: &Path) -> SqliteLog {
     texts(&warptape(folder, &[&["topics", "create"][..], &LOG].concat()), 0);
     SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log")
@@ -70,7 +71,7 @@ fn every_example_is_answered() {
     let files = examples();
     assert!(!files.is_empty());
     for path in &files {
-        // The name of a file begins with the command that it is for.
+        // A file's name begins with its command.
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name in UTF-8");
         let command = name.split('_').next().expect("a first word");
         let path = path.to_str().expect("a path in UTF-8");
@@ -80,13 +81,13 @@ fn every_example_is_answered() {
         assert!(table.contains("\nseed ") && table.contains("\ndecision "), "{name}: {table}");
     }
     run.stop("TERM");
-    // Each is worked out once more.
+    // The replay computes each answer again.
     let (told, _) =
         texts(&warptape(folder.path(), &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0);
     assert!(told.contains(&format!(" {} risk results: identical", 2 * files.len())), "{told}");
 }
 
-/// Writes a table of text as Parquet: numbers and truths where all that is there of a column is one.
+/// Writes a table of text as Parquet. A column becomes one of numbers or truth values if all of its cells are.
 fn write_parquet(text: &str, path: &Path) {
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
     let (header, rows) = lines.split_first().expect("a header");
@@ -137,7 +138,7 @@ fn rows_of_csv_and_of_parquet_are_answered_alike() {
         assert_eq!(rows.len(), count, "{parquet}");
         assert!(rows.iter().all(|row| row["error"] == ""), "{parquet}");
     }
-    // What is wrong is told with its row.
+    // A mistake is reported with its row.
     let bad = folder.path().join("bad.parquet");
     write_parquet(
         "id,kind,strike,expiry_days,spot,volatility\na,call,100,10,100,0.2\nb,call,NaN,10,100,0.2\n",
@@ -167,7 +168,7 @@ fn a_result_names_its_market_and_its_decision() {
     assert!(line("time ").starts_with("queued "), "{table}");
     assert!(line("devices ").starts_with("cpu:"), "{table}");
 
-    // The command that it names shows the decision.
+    // The command named in the output shows the decision.
     let decision = line("decision ");
     let (sequence, command) = decision.split_once(": ").expect("a command");
     let path = Path::new(WARPTAPE).parent().expect("a folder").to_str().expect("UTF-8").to_owned();
@@ -182,7 +183,7 @@ fn a_result_names_its_market_and_its_decision() {
     assert_eq!(format!("sequence {}", entry["record"]["sequence"]), sequence);
     assert_eq!(entry["record"]["input"]["TaskArrived"]["request_id"], "mine", "{entry}");
 
-    // The same numbers given: the same price, to the bit. What was asked for once is not answered twice.
+    // The same numbers, given as arguments, have the same price, to the bit. A repeated request is not answered twice.
     let first = ask_json(folder.path(), &flags, 1);
     assert_eq!(
         (&first["outcome"]["code"], &first["outcome"]["field"]),
@@ -206,7 +207,7 @@ fn a_sweep_takes_recorded_bars() {
     let rules = rules.to_str().expect("UTF-8");
     let flags = ["sweep", "--symbols", "SYNTH:AAAA,SYNTH:AAAB", "--bars", "1s", "--rules", rules];
     let result = ask_json(folder.path(), &flags, 0);
-    // 3 × 2 crosses, 2 of each other kind.
+    // There are 3 × 2 crosses, and 2 of each other kind.
     assert_eq!(result["outcome"]["cells"].as_array().map(Vec::len), Some(12), "{result}");
     let unknown = ["sweep", "--symbols", "SYNTH:ZZZZ", "--bars", "1s", "--rules", rules];
     let (_, error) = ask(folder.path(), &unknown, 2);
@@ -247,7 +248,7 @@ fn who_waits_in_vain_is_told_what_to_do_and_where_the_answer_will_be() {
         assert!(error.contains(part), "{part:?} is missing in: {error}");
     }
 
-    // Once there is a pipeline, nothing is computed that nobody waits for.
+    // A pipeline does not compute abandoned requests.
     let mut run = Running::start(folder.path(), &[&["run"][..], &LOG].concat());
     let count = |topic: &str| ends(&log, topic).iter().sum::<i64>();
     run.run_until("both results", || (count("risk.results") > 1).then_some(()));
@@ -273,7 +274,7 @@ fn others_are_answered_beside_the_largest_request_and_it_is_cancelled() {
     let folder = folder();
     let log = silent(folder.path());
     let run = Running::start(folder.path(), &[&["run"][..], &LOG].concat());
-    // Minutes of one core.
+    // The request takes minutes of one core.
     let long = ["--contract", "asian", "--steps", "1000", "--paths", "30000000", "--class", "critical"];
     let long = [&OPTION[..], &GIVEN, &long, &["--request-id", "long", "--timeout-s", "1000"]].concat();
     let mut asking = Running::start(folder.path(), &risk(&long));
@@ -409,8 +410,8 @@ fn with_a_registry_requests_and_results_are_in_its_frame() {
     }
 }
 
-/// What is asked before a pipeline starts is answered while it catches up. A request with a symbol that no tick had yet waits until all ticks
-/// are read that were there, and has a bad row for it then.
+/// Requests from before a pipeline's start are answered while it catches up. One with a symbol without ticks yet waits
+/// until all present ticks are read, and has a bad row for it then.
 #[test]
 fn answers_of_a_catch_up_verify_and_symbols_not_read_yet_are_waited_for() {
     let folder = folder();

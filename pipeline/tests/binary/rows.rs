@@ -1,4 +1,5 @@
-//! One bad row among good ones: it costs itself, whatever record it is in, and an operator can undo what many of them did.
+//! One bad row among good ones only loses itself, whatever its record. An operator can undo the effect of many bad
+//! rows.
 
 use std::path::Path;
 
@@ -39,7 +40,7 @@ fn letters(log: &SqliteLog) -> Vec<DeadLetter> {
     letters.iter().map(|record| decode_dead_letter(&record.value).expect("a dead letter")).collect()
 }
 
-/// Starts of the bars.
+/// Returns the starts of the bars.
 fn bars(log: &SqliteLog) -> Vec<i64> {
     let signals = records(log, "signals", 0);
     let signals = signals.iter().map(|record| decode_signal(&record.value).expect("a signal"));
@@ -90,9 +91,9 @@ fn an_operator_undoes_a_jump() {
     let folder = market();
     let folder = folder.path();
     let seconds = |range: std::ops::Range<i64>| range.map(|second| START_MS + second * 1_000);
-    // So many that the partition has begun for good.
+    // There are enough ticks to end the partition's beginning.
     feed(folder, "first.csv", seconds(0..2_000), "100");
-    // One symbol alone is followed.
+    // A symbol that is alone is followed.
     feed(folder, "wrong.csv", seconds(2_000..2_020).map(|time| time + YEAR_MS), "1");
     feed(folder, "late.csv", seconds(2_000..2_010), "10");
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
@@ -116,7 +117,7 @@ fn an_operator_undoes_a_jump() {
     assert!(seconds(2_010..2_090).all(|start| closed.contains(&start)), "{closed:?}");
     verify(folder);
 
-    // The next process goes on from there.
+    // The next process continues from there.
     feed(folder, "more.csv", seconds(2_100..2_200), "10");
     let mut second = run();
     run_until_drained(&mut second, &log, "warptape");

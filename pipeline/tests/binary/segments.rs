@@ -7,11 +7,11 @@ use warptape_eventlog::SqliteLog;
 use super::processes::{Running, folder, run_until_drained, texts, warptape, warptape_with};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
-/// Another stage configuration than the default.
+/// A stage configuration other than the default.
 const OTHER: [(&str, &str); 2] =
     [("WARPTAPE__STAGES__ALLOWED_LATENESS_MS", "500"), ("WARPTAPE__STAGES__BARS", "1s,tick:100")];
 
-/// Feeds some of a market and processes it.
+/// Feeds a part of a market and processes it.
 fn feed_and_run(folder: &Path, seed: &str, arguments: &[&str], environment: &[(&str, &str)]) {
     let feed = ["feed", "synth", "--symbols", "20", "--ticks", "20000", "--seed", seed];
     texts(&warptape(folder, &[&feed[..], &LOG].concat()), 0);
@@ -44,7 +44,7 @@ fn other_stages_begin_a_segment_when_they_are_told_to() {
         "a start that did nothing is no segment"
     );
     feed_and_run(folder.path(), "2", &["--new-segment"], &OTHER);
-    // It is in force now, and what was before is another one.
+    // The new configuration is in force now, and the earlier one counts as another.
     run(folder.path(), &[], &OTHER);
     texts(&warptape(folder.path(), &[&["run"][..], &LOG].concat()), 2);
     feed_and_run(folder.path(), "3", &["--new-segment"], &[]);

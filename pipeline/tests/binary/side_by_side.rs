@@ -28,7 +28,7 @@ fn three_processes_share_a_file_and_a_second_run_is_refused() {
     run.run_until("ticks are there", || (!committed(&log, "warptape").is_empty()).then_some(()));
     run_on(&mut run, &log);
 
-    // Signals are seen while they are made.
+    // The tail shows signals while they are made.
     let mut tail = Running::start(folder, &["tail", "signals", "-o", "json", "--log", "sqlite:w.db"]);
     for _ in 0..LINES {
         let line = tail.line();
@@ -37,7 +37,7 @@ fn three_processes_share_a_file_and_a_second_run_is_refused() {
     }
     assert!(feed.is_running() && run.is_running() && tail.is_running());
 
-    // A second one of the group is told who is there, and the first goes on.
+    // A second process of the group learns which one is running, and the first goes on.
     let second = warptape(folder, &["run", "-c", "w.toml", "--log", "sqlite:w.db"]);
     let (out, error) = texts(&second, 1);
     let first = format!("process {}", run.id());
@@ -47,7 +47,7 @@ fn three_processes_share_a_file_and_a_second_run_is_refused() {
     assert!(out.is_empty(), "{out}");
     run_on(&mut run, &log);
 
-    // What one leaves, the next takes up.
+    // The next run continues where this one ended.
     assert!(run.stop("INT").contains("signals  "));
     let mut next = start_run();
     run_on(&mut next, &log);

@@ -1,4 +1,4 @@
-//! What docs/start.md and README.md tell newcomers to type works as it stands, on a real Kafka broker where they name one.
+//! The commands in docs/start.md and README.md work unchanged, on a real Kafka broker if they name one.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use super::kafka_clients::given;
 use super::processes::{Running, WARPTAPE, folder, texts};
 
-/// The address that pages give to a broker on the reader's machine.
+/// Address in the pages for a broker on the reader's machine.
 const BROKER: &str = "kafka:localhost:9092";
 
 fn page(name: &str) -> String {
@@ -14,7 +14,7 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(path).expect("a page of the workspace")
 }
 
-/// The blocks of commands of a page.
+/// Returns the blocks of commands of a page.
 fn blocks(page: &str) -> Vec<&str> {
     page.split("```sh\n")
         .skip(1)
@@ -34,7 +34,7 @@ fn commands_of_the_start_page_work_in_their_order() {
         [("PATH", &*path), ("WARPTAPE__TOPICS__PREFIX", &prefix), ("WARPTAPE__ENGINE__GROUP", &group)];
     let (mut said, mut run, mut left_running) = (String::new(), 0, None);
     for block in blocks(&page) {
-        // The test's own broker stands in for the container's.
+        // The test's own broker replaces the container's.
         if block.starts_with("docker ") {
             continue;
         }
@@ -55,7 +55,7 @@ fn commands_of_the_start_page_work_in_their_order() {
         }
     }
     assert!(run > 12, "{run} commands");
-    // Six bars in each log: four of a second, one of a minute, one of five.
+    // Each log has six bars: four of a second, one of a minute, one of five.
     assert_eq!(
         said.lines().filter(|line| line.ends_with(" decisions, 6 signals: identical")).count(),
         2,
@@ -67,7 +67,8 @@ fn commands_of_the_start_page_work_in_their_order() {
     assert!(report.contains("6 signals") && report.contains("cpu:0"), "{report}");
 }
 
-/// Commands that the README shows with their output are those of the start page, of `tests/newcomer.sh`, or of a build with all features.
+/// Commands with output in the README are those of the start page, of `tests/newcomer.sh`, or of a build with all
+/// features.
 #[test]
 fn commands_of_the_readme_are_tested() {
     let (readme, start) = (page("README.md"), page("docs/start.md"));

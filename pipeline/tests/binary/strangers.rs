@@ -1,5 +1,5 @@
-//! What strangers publish among the ticks of a campaign: records near every limit, most of them poison, and transactions that
-//! are never committed. All of it is counted, so that the log and the dead letters can be held against it.
+//! Records of strangers among the ticks of a campaign: near every limit, most of them poison, and some in transactions
+//! that are never committed. All of them are counted, for comparison with the log and the dead letters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,44 +19,44 @@ use super::kafka_poison::{noise, poison};
 use super::outputs::records;
 use super::processes::Running;
 
-/// Venues of what strangers publish, and of what they abort.
+/// Venues of strangers' published ticks, and of their aborted ones.
 const GOOD: &str = "STRANGER";
 const AHEAD: &str = "AHEAD";
 const ABORTED: &str = "ABORTED";
-/// A record at the limit has up to so many bytes less.
+/// Greatest distance of a record's size from the limit, in bytes.
 const BELOW_LIMIT_BYTES: u64 = 64;
-/// Records that the client alone makes small enough for their topic.
+/// Size of records that fit their topic only by the client's compression.
 const COMPRESSIBLE_BYTES_MAX: u64 = 16 << 20;
-/// Symbols of a batch at the limit of rows, and rows of one whose symbols are at the limit of theirs.
+/// Symbols of a batch at the limit of rows, and rows of a batch with symbols at their length limit.
 const WIDE_SYMBOLS: usize = 7;
 const LONG_SYMBOLS: u64 = 16;
 /// The eighth record of a jump would be followed.
 const AHEAD_RECORDS_MAX: u64 = 7;
-/// Jumps differ by more than the limit, so that no two of them are one.
+/// Jumps differ by more than the limit, so that no two of them count as one.
 const AHEAD_STEP_NS: i64 = 10 * 86_400_000_000_000;
-/// Ticks that are aborted in each partition, and how long they stay open.
+/// Number of aborted ticks in each partition, and the time for which they stay open.
 const ABORTED_TICKS: u64 = 20;
 const OPEN_MS_MAX: u64 = 500;
-/// How a bomb is compressed, and how many records of 5 MB it has.
+/// Compression of a bomb, and its number of records of 5 MB.
 const BOMB_CODEC: &str = "zstd";
 const BOMB_RECORDS: usize = 180;
 
-/// What a stranger publishes.
+/// Kinds of strangers' records.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Poison of any reason there is.
+    /// Poison of any reason.
     AnyPoison,
     /// Noise, as large as the topic takes.
     LargeNoise,
     /// Zeros, larger than the topic takes unless they are compressed.
     Compressible,
-    /// A good batch with as many rows as there may be.
+    /// A good batch with the greatest number of rows.
     Wide,
     /// A batch with one row more.
     TooWide,
     /// Good ticks with the longest symbols.
     LongSymbols,
-    /// Ticks that are too far ahead.
+    /// Ticks too far ahead.
     Ahead,
 }
 
@@ -70,40 +70,40 @@ const KINDS: [Kind; 7] = [
     Kind::Ahead,
 ];
 
-/// A record or a batch that has to die.
+/// A record or a batch that must become a dead letter.
 enum Dying {
     /// A record, by key and value.
     Record(Vec<u8>, Vec<u8>),
-    /// A batch of so many records.
+    /// A batch with this number of records.
     Batch(usize),
 }
 
-/// Strangers of an episode, and what they did so far.
+/// Strangers of an episode, with their records so far.
 #[derive(Default)]
 pub struct Strangers {
-    /// Kinds that are to come before any comes again.
+    /// Kinds still to come before any comes again.
     next: Vec<Kind>,
     published: i64,
-    /// Ticks that are processed as such.
+    /// Number of ticks processed as such.
     good_ticks: u64,
-    /// Ticks that are too far ahead.
+    /// Number of ticks too far ahead.
     ahead_ticks: u64,
-    /// Records and batches that have to die, by partition, in order.
+    /// Records and batches that must become dead letters, by partition, in order.
     poison: BTreeMap<i32, Vec<Dying>>,
 }
 
 impl Strangers {
-    /// Number of dead letters that there must be.
+    /// Returns the required number of dead letters.
     pub fn dead(&self) -> u64 {
         self.poison.values().map(|records| records.len() as u64).sum()
     }
 
-    /// Ticks in the log, and records that are none.
+    /// Returns the numbers of ticks in the log, and of other records.
     pub fn readable(&self) -> [u64; 2] {
         [self.good_ticks + self.ahead_ticks, self.dead() - self.ahead_ticks]
     }
 
-    /// Publishes something in some partition, beside the market's ticks.
+    /// Publishes a record in some partition, beside the market's ticks.
     pub fn publish(&mut self, scene: &dyn Scene, random: &mut Random) {
         if self.next.is_empty() {
             self.next = KINDS.to_vec();
@@ -133,7 +133,7 @@ impl Strangers {
         }
     }
 
-    /// Publishes a batch that unpacks without bound in some partition.
+    /// Publishes a batch with unbounded unpacked size in some partition.
     pub fn bomb(&mut self, market: &Market, random: &mut Random) {
         let partition = random.below(PARTITIONS as u64) as i32;
         println!("  a bomb in partition {partition}");
@@ -211,7 +211,7 @@ impl Strangers {
         }
     }
 
-    /// Asserts that the log has these ticks by venue and no others.
+    /// Asserts that the log has these ticks by venue, and no others.
     pub fn check_ticks(&self, scene: &dyn Scene, others: &[(&str, u64)]) {
         let own = [(GOOD, self.good_ticks), (AHEAD, self.ahead_ticks)];
         let expected = own.iter().chain(others).filter(|(_, ticks)| *ticks > 0);
@@ -220,7 +220,7 @@ impl Strangers {
         assert_eq!(ticks_by_venue(scene), expected, "ticks in the log by venue");
     }
 
-    /// Asserts that what had to die did, each once and nothing else.
+    /// Asserts that each expected record became one dead letter, and no other did.
     pub fn check_dead_letters(&self, scene: &dyn Scene) {
         for partition in 0..scene.partitions() {
             let expected = self.poison.get(&partition).map_or(&[][..], Vec::as_slice);
@@ -244,7 +244,7 @@ impl Strangers {
     }
 }
 
-/// The time at which the market is in a partition, as far as can be read.
+/// Returns the market's time in a partition, as far as it is readable.
 pub fn market_time_ns(scene: &dyn Scene, partition: i32) -> i64 {
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
     let mut decoder = TickDecoder::new();

@@ -1,4 +1,4 @@
-//! `replay timeline`: what is written is a trace by Perfetto's own definitions, with everything that a run does.
+//! `replay timeline`: the output is a trace by Perfetto's own definitions, with all work of a run.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn run_in(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
     texts(&warptape(folder, &all), code)
 }
 
-/// What Perfetto's own definitions make of a timeline.
+/// Reads a timeline with Perfetto's own definitions.
 fn read(folder: &Path, name: &str) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/scripts/check_timeline.py");
     let python = Command::new(given("WARPTAPE_TEST_PYTHON"))
@@ -108,7 +108,7 @@ fn a_run_is_a_trace_by_perfettos_own_definitions() {
     for counter in ["rows waiting", "rows in flight"] {
         assert!(found["counters"][counter].as_u64() > Some(10), "{counter} is missing in {found}");
     }
-    // As many lanes as there are were wanted at first, and another number with each wish.
+    // At first the wanted number is that of the lanes, and each wish sets another number.
     assert_eq!(found["counters"]["lanes wanted"], wishes + 1, "{found}");
     let of_wishes = found["instants"]["another number of lanes is wanted"].as_u64().unwrap_or(0);
     assert_eq!(of_wishes, wishes, "{found}");
@@ -119,11 +119,11 @@ fn a_run_is_a_trace_by_perfettos_own_definitions() {
     let batches = found["slices"]["service"].as_u64().expect("a number");
     assert!(found["flows"]["whole"].as_u64() >= Some(2 * batches), "{found}");
 
-    // Nothing is written over.
+    // Existing files are not overwritten.
     let (_, error) = run_in(folder, &to, 2);
     assert!(error.contains("run.pftrace exists already, and nothing is written over"), "{error}");
 
-    // A window has less, and says so as JSON as well.
+    // A window has less, and the JSON says so as well.
     let since = format!("sequence:{}", entries / 2);
     let window = ["replay", "timeline", "--to", "window.pftrace", "--since", &since];
     let (out, _) = run_in(folder, &[&window[..], &["-o", "json"]].concat(), 0);
@@ -145,7 +145,7 @@ fn a_log_without_a_journal_has_no_timeline() {
     let (_, error) =
         run_in(folder, &["replay", "timeline", "--to", "run.pftrace", "--since", "yesterday"], 2);
     assert!(error.contains("no time such as"), "{error}");
-    // A window that ends before it begins is no empty one.
+    // A window that ends before it begins is an error, not an empty one.
     let window = ["--since", "2026-11-24T03:00:00Z", "--until", "2026-11-24T02:00:00Z"];
     for command in [
         &["timeline", "--to", "run.pftrace"][..],

@@ -1,5 +1,5 @@
-//! Runs under each kind of task policy, with an operator's commands, a kill and another configuration in between, are verified by two
-//! processes that know nothing of each other, which say the same.
+//! Runs under each kind of task policy, with an operator's commands, a kill and another configuration in between. Two
+//! independent processes verify them with the same output.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const CONFIGURATION: [(&str, &str); 4] = [
     ("WARPTAPE__ENGINE__CHECKPOINT_INTERVAL_S", "1"),
     ("WARPTAPE__RISK__NETWORKS", "network.bin"),
 ];
-/// What the second life has otherwise: lanes, the rule of placement, and the stages.
+/// Changes of the second life: lanes, the placement policy, and the stages.
 const OTHER: [(&str, &str); 3] = [
     ("WARPTAPE__ENGINE__DEVICES", "cpu:2"),
     ("WARPTAPE__SCHEDULER__PLACEMENT_POLICY", "balanced"),
@@ -29,7 +29,7 @@ fn command(folder: &Path, words: &[&str]) -> String {
     texts(&warptape(folder, &[words, &LOG].concat()), 0).0
 }
 
-/// Feeds some of a market, and has a life process it, which answers a request and obeys a few commands.
+/// Feeds a part of a market, and has a life process it, which answers a request and executes a few commands.
 fn live(folder: &Path, seed: &str, arguments: &[&str], settings: &[(&str, &str)], policy: &str) -> Running {
     let feed = ["feed", "synth", "--symbols", "10", "--ticks", "8000", "--batch", "32", "--seed", seed];
     command(folder, &feed);
@@ -58,7 +58,7 @@ fn check(policy: &str) {
     let policy_of = [("WARPTAPE__RISK__POLICY", policy)];
     let first = [&CONFIGURATION[..], &policy_of].concat();
     live(folder, "1", &[], &first, policy).kill();
-    // Of two values of a variable the later one counts.
+    // The later of two values of a variable counts.
     let second = [&first[..], &OTHER].concat();
     live(folder, "2", &["--new-segment"], &second, policy).stop("TERM");
 

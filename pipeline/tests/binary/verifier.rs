@@ -1,4 +1,4 @@
-//! A verifier that follows a running pipeline, as a process of its own.
+//! A verifier that follows a running pipeline, in a process of its own.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Starts one with outputs, with further arguments: those of the log and of what it begins with.
+    /// Starts a verifier of outputs. Further arguments name the log and the beginning.
     pub fn start(folder: &Path, arguments: &[&str]) -> Verifier {
         let verify = ["replay", "verify", "--follow", "--outputs", "--listen", "127.0.0.1:0"];
         let environment = [("WARPTAPE__ENGINE__NODE", "verifier")];
@@ -27,14 +27,14 @@ impl Verifier {
         Verifier { run, endpoint }
     }
 
-    /// The value of a series as it stands in a scrape.
+    /// Returns the value of a series in a scrape.
     pub fn metric(&self, series: &str) -> Option<f64> {
         let (_, page) = get(&format!("{}/metrics", self.endpoint), &[])?;
         let line = page.lines().find_map(|line| line.strip_prefix(&format!("{series} ")))?;
         Some(line.parse().expect("a number"))
     }
 
-    /// Waits until it has verified all that a verification of the ended run has, and ends it: it has found no difference.
+    /// Waits until the verifier has covered the whole ended run, and ends it: it has found no difference.
     #[track_caller]
     pub fn finish(mut self, folder: &Path, log: &[&str]) {
         let verify = [&["replay", "verify", "--outputs", "-o", "json"][..], log].concat();
@@ -90,7 +90,7 @@ fn a_pipeline_is_verified_while_it_runs_and_started_again() {
     let entries = "warptape_verifier_entries_total";
     let Verifier { run: following, .. } = &mut verifier;
     following.run_for(std::time::Duration::ZERO);
-    // What is committed while it follows is verified as well.
+    // Commits during the verification are verified as well.
     let before = verifier.metric(entries).unwrap_or_default();
     run.run_until("more entries are verified", || {
         (verifier.metric(entries)? > before.max(1.0)).then_some(())
@@ -98,7 +98,7 @@ fn a_pipeline_is_verified_while_it_runs_and_started_again() {
     assert_eq!(get(&format!("{}/readyz", verifier.endpoint), &[]), Some((200, "ready\n".to_owned())));
     assert_eq!(component(&verifier.endpoint, "log").expect("a component").0, "ok");
     assert_eq!(get(&format!("{}/gpu-memory", verifier.endpoint), &[]).expect("an answer").0, 404);
-    // A process that is killed leaves off anywhere.
+    // A killed process stops anywhere.
     run.kill();
     let mut run = Running::start(folder, &[&["run"][..], &LOG].concat());
     let before = verifier.metric(entries).expect("a count");
@@ -127,7 +127,7 @@ fn a_difference_has_its_alert_and_the_verifier_stays_to_tell_of_it() {
     prometheus.run_until("it is scraped", || (prometheus.number(entries)? > 0.0).then_some(()));
     assert!(prometheus.firing("verifier").is_empty());
 
-    // Somebody writes a signal that nothing has caused: the last one once more.
+    // A forged signal without a cause is written: the last one once more.
     let forged = records(&log, "signals", 1).pop().expect("a signal");
     let writer = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("the log");
     let mut producer = writer.producer("forger").expect("a producer");
@@ -150,11 +150,11 @@ fn a_difference_has_its_alert_and_the_verifier_stays_to_tell_of_it() {
     );
     let (status, word) = get(&format!("{}/readyz", with_endpoint.endpoint), &[]).expect("an answer");
     assert!(status == 503 && word.starts_with("not ready: a difference at sequence"), "{word}");
-    // Who tells nobody ends.
+    // A verifier without an endpoint ends.
     let (status, out, error) = alone.finish();
     assert_eq!(status.code(), Some(1), "{error}");
     let report: Value = serde_json::from_str(&out).expect("JSON");
-    // It stands where another one is expected, which follows it.
+    // It stands in the place of the expected signal, which follows it.
     let surplus = &report["divergence"]["output"]["problem"]["surplus"];
     let symbol = decode_signal(&forged.value).expect("a signal").symbol.to_string();
     assert_eq!(
@@ -170,7 +170,7 @@ fn a_difference_has_its_alert_and_the_verifier_stays_to_tell_of_it() {
         out.contains("signals partition 1 offset") && out.contains("1 too many") && out.contains(&symbol),
         "{out}"
     );
-    // The pipeline knows nothing of it.
+    // The pipeline is not affected.
     assert!(run.is_running());
     feed.stop("TERM");
     run.stop("TERM");

@@ -1,4 +1,4 @@
-//! Arguments of `replay why`, `replay slowest` and `replay why-not`, and what parts of a log they name.
+//! Arguments of `replay why`, `replay slowest` and `replay why-not`, and the places of a log that they name.
 
 use clap::{Args, ValueEnum};
 use warptape_replay::chain::{LaneName, SLOWEST_MAX};
@@ -9,7 +9,7 @@ use super::VerifyFormat;
 use crate::cli::count::parse_count_within;
 use crate::usage_error::UsageError;
 
-/// What `replay why` explains.
+/// Subject of `replay why`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhySubject {
     /// The decisions of the journal entry with this sequence.
@@ -30,7 +30,7 @@ pub enum WhySubject {
     },
     /// The answer to a risk request.
     Request(String),
-    /// The batch of this number, of the process life that began last.
+    /// The batch with this number, in the process life that began last.
     Batch(i64),
 }
 
@@ -49,13 +49,13 @@ Of a signal, a request and a batch it says what led to them: who waited for what
 
 Example: warptape replay why signal:0:1234 --log sqlite:market.db")]
 pub struct WhyArgs {
-    /// What to explain
+    /// Subject of the explanation
     #[arg(value_name = "WHAT", value_parser = parse_subject)]
     pub subject: WhySubject,
-    /// Of an entry or a batch: partition of the journal, which is the ordinal of the process
+    /// Partition of the journal, the ordinal of the process, for an entry or a batch
     #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
     pub partition: i32,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
 }
@@ -67,17 +67,17 @@ The latency of a signal is the time from the publication of the tick record that
 
 Example: warptape replay slowest 20 --since 2026-11-24T03:00:00Z --until 2026-11-24T03:05:00Z --log sqlite:market.db")]
 pub struct SlowestArgs {
-    /// How many signals to list, 10000 at most
+    /// Number of signals to list, 10000 at most
     #[arg(value_name = "N", default_value = "10", value_parser = parse_signals)]
     pub count: u64,
-    /// Which part of the journal to look at
+    /// Part of the journal to search
     #[command(flatten)]
     pub window: WindowArgs,
-    /// Look at the process with this ordinal alone, which is the partition of the journal that offsets and sequences are of; at all where
-    /// not given, each by its own offsets and sequences
+    /// Only the process with this ordinal (default: all processes). Offsets and sequences refer to each process's own
+    /// partition of the journal
     #[arg(long, value_name = "ORDINAL")]
     pub partition: Option<i32>,
-    /// How to print them
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
     pub output: ChainFormat,
 }
@@ -89,14 +89,14 @@ pub struct WhyNotArgs {
     /// The lane: its number in the order of the configuration, or its device, such as cuda:1
     #[arg(value_name = "LANE", value_parser = parse_lane)]
     pub lane: LaneName,
-    /// When: before the first entry of that time or later, or before the entry with that sequence or offset: 2026-11-24T03:01:00Z, 1236 or
-    /// sequence:1236, offset:N
+    /// Time, sequence or offset to look at: 2026-11-24T03:01:00Z, 1236, sequence:1236 or offset:N. The state is that
+    /// before the first entry at or after it
     #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
     pub at: Bound,
     /// Partition of the journal: the ordinal of the process
     #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
     pub partition: i32,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
 }
@@ -104,28 +104,28 @@ pub struct WhyNotArgs {
 /// A part of the journal.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct WindowArgs {
-    /// Begin here: a time such as 2026-11-24T03:00:00Z, a sequence of the journal such as 42 or sequence:42, or offset:N; its beginning where
-    /// not given
+    /// Begin here: a time such as 2026-11-24T03:00:00Z, a sequence of the journal such as 42 or sequence:42, or
+    /// offset:N (default: the beginning of the journal)
     #[arg(long, visible_alias = "from", value_name = "WHEN", value_parser = parse_bound)]
     pub since: Option<Bound>,
-    /// End before this, named likewise; the end of the journal where not given
+    /// End before this, in the same forms (default: the end of the journal)
     #[arg(long, visible_alias = "to", value_name = "WHEN", value_parser = parse_bound)]
     pub until: Option<Bound>,
 }
 
 impl WindowArgs {
-    /// As the replay takes it; an error where it ends before it begins.
+    /// Returns the window for the replay; an error if it ends before it begins.
     pub fn window(self) -> Result<Window, UsageError> {
         forwards(Window { from: self.since, to: self.until })
     }
 }
 
-/// The window, unless nothing can be in it.
+/// Returns the window; an error if it ends before it begins.
 pub(super) fn forwards(window: Window) -> Result<Window, UsageError> {
     if window.is_backwards() { Err(UsageError(BACKWARDS.to_owned())) } else { Ok(window) }
 }
 
-/// Said of a window that ends before it begins.
+/// Error text for a window that ends before it begins.
 pub const BACKWARDS: &str =
     "--until names nothing behind --since, so that nothing lies between them; exchange the two";
 
@@ -169,7 +169,7 @@ fn parse_subject(text: &str) -> Result<WhySubject, String> {
         .to_owned())
 }
 
-/// A place in the journal: a number by itself is a sequence.
+/// Parses a place in the journal: a bare number is a sequence.
 pub fn parse_bound(text: &str) -> Result<Bound, String> {
     let number = |text: &str| {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -192,7 +192,7 @@ fn parse_lane(text: &str) -> Result<LaneName, String> {
     }
 }
 
-/// How many signals to list. Who names a log there wants `--log`.
+/// Parses the number of signals to list. The error names `--log`, because users may give a log here by mistake.
 fn parse_signals(text: &str) -> Result<u64, String> {
     parse_count_within(text, SLOWEST_MAX as u64)
         .map_err(|mistake| format!("{mistake}; a log is named behind --log"))

@@ -13,7 +13,7 @@ use crate::cli::count::parse_count_from_one;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = after_help())]
 pub struct DebugArgs {
-    /// Begin at this entry: its sequence, a time such as 2026-11-24T03:01:00Z, or `offset:N`; the first one where not given
+    /// Begin at this entry: its sequence, a time such as 2026-11-24T03:01:00Z, or `offset:N` (default: the first entry)
     #[arg(long, value_name = "SEQUENCE|TIME", value_parser = parse_bound)]
     pub at: Option<Bound>,
     /// Condition to stop on, such as 'lane=cuda:1 && queue>1000'
@@ -22,10 +22,10 @@ pub struct DebugArgs {
     /// Partition of the journal: the ordinal of the process
     #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
     pub partition: i32,
-    /// Print the next entries of which the condition holds, and end: for scripts, without a terminal
+    /// Print the next entries that meet the condition, and end: for scripts, without a terminal
     #[arg(short, long, value_enum)]
     pub output: Option<DebugFormat>,
-    /// How many entries to print
+    /// Number of entries to print
     #[arg(long, value_name = "N", default_value = "10", value_parser = parse_count_from_one, requires = "output")]
     pub count: u64,
 }
@@ -72,7 +72,7 @@ mod tests {
         assert!(parse_condition("at>=yesterday").unwrap_err().contains("a time such as"));
     }
 
-    /// Whoever reads the help or the page sees every field.
+    /// Every field is in the help and on the page.
     #[test]
     fn every_field_is_documented() {
         let page = include_str!("../../../../docs/debugger.md");

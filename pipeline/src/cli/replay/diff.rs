@@ -15,18 +15,18 @@ Exit status: 0 configuration, inputs, decisions and signals are the same, times 
 
 Example: warptape replay diff monday.db tuesday.db")]
 pub struct DiffArgs {
-    /// The log that is compared with
+    /// The log to compare with
     #[arg(value_name = "A", value_parser = parse_log)]
     pub a: String,
-    /// The log that is compared
+    /// The log to compare
     #[arg(value_name = "B", value_parser = parse_log)]
     pub b: String,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
     pub output: ChainFormat,
 }
 
-/// The URL of a log that was given as one, or as the path of its file.
+/// Returns the URL of a log that was given as a URL or as the path of its file.
 fn parse_log(text: &str) -> Result<String, String> {
     let url = log_url(text);
     match is_log_url(&url) {

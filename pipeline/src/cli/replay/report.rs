@@ -23,13 +23,14 @@ pub struct ReportArgs {
     /// File to write
     #[arg(long, value_name = "FILE")]
     pub to: PathBuf,
-    /// Begin here: a time such as 2026-11-24T03:00:00Z, `sequence:N` or `offset:N` of the journal; its beginning where not given
+    /// Begin here: a time such as 2026-11-24T03:00:00Z, `sequence:N` or `offset:N` of the journal (default: its
+    /// beginning)
     #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
     pub since: Option<Bound>,
-    /// End before this, named likewise; the end of the journal where not given
+    /// End before this, in the same forms (default: the end of the journal)
     #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
     pub until: Option<Bound>,
-    /// How many of the slowest signals to explain, 50 at most
+    /// Number of slowest signals to explain, 50 at most
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u16).range(0..=SLOWEST_ON_PAGE_MAX as i64))]
     pub slowest: u16,
     /// Do not verify the run
@@ -41,7 +42,7 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// As the replay takes it; an error where it ends before it begins.
+    /// Returns the window for the replay; an error if it ends before it begins.
     pub fn window(&self) -> Result<Window, UsageError> {
         forwards(Window { from: self.since, to: self.until })
     }

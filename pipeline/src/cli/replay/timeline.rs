@@ -21,23 +21,23 @@ pub struct TimelineArgs {
     /// File to write
     #[arg(long, value_name = "FILE")]
     pub to: PathBuf,
-    /// First entry that is wanted; the first one there is where not given
+    /// First entry of the timeline (default: the first one in the log)
     #[arg(long, value_name = "BOUND", value_parser = parse_bound)]
     pub since: Option<Bound>,
-    /// First entry that is not wanted any more; all are wanted where not given
+    /// First entry after the timeline (default: none, all entries to the end)
     #[arg(long, value_name = "BOUND", value_parser = parse_bound)]
     pub until: Option<Bound>,
-    /// Show the process with this ordinal alone, which is the partition of the journal that offsets and sequences are of; all where not
-    /// given, each by its own offsets and sequences
+    /// Only the process with this ordinal (default: all processes). Offsets and sequences refer to each process's own
+    /// partition of the journal
     #[arg(long, value_name = "ORDINAL")]
     pub partition: Option<i32>,
-    /// How to print what was written
+    /// Format of the printed report
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
 }
 
 impl TimelineArgs {
-    /// As the replay takes it; an error where it ends before it begins.
+    /// Returns the window for the replay; an error if it ends before it begins.
     pub fn window(&self) -> Result<Window, UsageError> {
         forwards(Window { from: self.since, to: self.until })
     }

@@ -10,7 +10,7 @@ use super::ChainFormat;
 use super::chain::{forwards, parse_bound, parse_time};
 use crate::usage_error::UsageError;
 
-/// Thousandths of its time that a slowed lane's work may take.
+/// Allowed factors for the time of a slowed lane's work.
 const SLOW: std::ops::RangeInclusive<f64> = 0.01..=1_000.0;
 
 /// Arguments of `warptape replay what-if`.
@@ -24,46 +24,47 @@ LANE is a number or a device; TIME is a time such as 2026-11-24T03:00:00Z, or +S
 
 Example: warptape replay what-if --log sqlite:market.db --policy lp-price --slow cpu:1=2x")]
 pub struct WhatIfArgs {
-    /// Policy of tasks or of placement that decides instead; a network as dqn:FILE, or as dqn:HASH where the recorded run has it
+    /// Other policy of tasks or of placement; a network as dqn:FILE, or as dqn:HASH if the recorded run has it
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
-    /// Devices that lanes run on instead, as engine.devices has them: cpu:4, or cuda:0,cuda:1
+    /// Other devices for the lanes, in the form of engine.devices: cpu:4, or cuda:0,cuda:1
     #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
     pub devices: Vec<String>,
-    /// A field of the scheduler's configuration that is otherwise
+    /// Other value for a field of the scheduler's configuration
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub set: Vec<(String, String)>,
-    /// A lane that has another weight
+    /// Other weight for a lane
     #[arg(long, value_name = "LANE=N", value_parser = parse_weight)]
     pub weight: Vec<(String, i32)>,
-    /// A lane whose work takes so many times as long
+    /// Factor for the time of a lane's work
     #[arg(long, value_name = "LANE=FACTORx", value_parser = parse_slow)]
     pub slow: Vec<(String, i64)>,
-    /// A lane that is lost at a time and does not come back
+    /// Lane to lose at a time, without coming back
     #[arg(long, value_name = "LANE@TIME", value_parser = parse_lose)]
     pub lose: Vec<(String, LossTime)>,
-    /// Seeds of the residuals: runs of each configuration
+    /// Runs of each configuration, each with its own seed of the residuals
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1_000))]
     pub seeds: u64,
-    /// First entry that is counted; the first one there is where not given
+    /// First entry that is counted (default: the first one in the log)
     #[arg(long, value_name = "BOUND", value_parser = parse_bound)]
     pub since: Option<Bound>,
-    /// First entry that is not wanted any more; all are wanted where not given
+    /// First entry after the window (default: none, all entries to the end)
     #[arg(long, value_name = "BOUND", value_parser = parse_bound)]
     pub until: Option<Bound>,
     /// Ordinal of the process, which is the partition of the journal
     #[arg(long, value_name = "ORDINAL", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..))]
     pub partition: i32,
-    /// File that gets the modelled run of the first seed as a log with a journal, one side of `replay diff`; nothing is written over
+    /// File to create for the modelled run of the first seed: a log with a journal, one side of `replay diff`; it must
+    /// not exist yet
     #[arg(long, value_name = "FILE")]
     pub to: Option<PathBuf>,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
     pub output: ChainFormat,
 }
 
 impl WhatIfArgs {
-    /// What is to be otherwise, but for the network of a policy `dqn:FILE`, which this does not read.
+    /// Returns the changes to the recorded run, without the network of a policy `dqn:FILE`, which is not read here.
     pub fn changes(&self) -> Changes {
         Changes {
             policy: self.policy.clone(),
@@ -76,7 +77,7 @@ impl WhatIfArgs {
         }
     }
 
-    /// As the replay takes it; an error where it ends before it begins.
+    /// Returns the window for the replay; an error if it ends before it begins.
     pub fn window(&self) -> Result<Window, UsageError> {
         forwards(Window { from: self.since, to: self.until })
     }

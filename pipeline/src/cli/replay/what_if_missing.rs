@@ -1,13 +1,13 @@
-//! Stands for the arguments of `replay what-if` in a build without it.
+//! Replaces the arguments of `replay what-if` in a build without it.
 
 use std::ffi::OsString;
 
 use clap::Args;
 
-/// Arguments of `warptape replay what-if`, of which a build without the feature `lab` knows none.
+/// Arguments of `warptape replay what-if`, none of them known in a build without the feature `lab`.
 #[derive(Clone, Debug, Args)]
 pub struct WhatIfArgs {
-    /// Whatever was given.
+    /// All arguments as given.
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub given: Vec<OsString>,
 }

@@ -6,7 +6,7 @@ use warptape_schemas::{DeadLetter, DecodeError, decode_dead_letter};
 
 use crate::usage_error::UsageError;
 
-/// The dead-letter topic as it stands when the command begins.
+/// The dead-letter topic, up to its end when the command begins.
 pub struct Letters<'a> {
     log: &'a dyn EventLog,
     topic: String,
@@ -17,7 +17,7 @@ pub struct Letters<'a> {
 pub struct Letter {
     pub partition: i32,
     pub record: Record,
-    /// What it holds; other programs may write what is no dead letter.
+    /// The dead letter; an error if the record is none, because other programs may write to the topic.
     pub content: Result<DeadLetter, DecodeError>,
 }
 
@@ -29,7 +29,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Everything there is.
+    /// All offsets.
     pub const ALL: Range = Range { from: None, to: None };
 }
 
@@ -57,12 +57,12 @@ impl<'a> Letters<'a> {
         TopicPartition { topic: self.topic.clone(), partition }
     }
 
-    /// First and next offset of a partition.
+    /// Returns the first and the next offset of a partition.
     pub fn offsets(&self, partition: i32) -> OffsetRange {
         self.ranges[partition as usize]
     }
 
-    /// Gives the records of a partition whose offsets are in `range`, in order.
+    /// Passes on the records of a partition with offsets in `range`, in order.
     pub fn read(
         &self,
         partition: i32,

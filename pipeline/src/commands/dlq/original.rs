@@ -1,16 +1,16 @@
-//! The record that a dead letter is of, where the letter holds only part of it: from its topic, as long as that keeps it.
+//! The whole record of a dead letter that holds only part of it, read from its topic while that keeps it.
 
 use std::time::{Duration, Instant};
 
 use warptape_eventlog::{EventLog, Fetched, LogError, Record, TopicPartition};
 use warptape_schemas::DeadLetter;
 
-/// How long a record is waited for that the log should have.
+/// Longest wait for a record that the log should have.
 const WAIT_MAX: Duration = Duration::from_secs(30);
-/// One poll of that.
+/// Length of one poll within the wait.
 const POLL: Duration = Duration::from_millis(100);
 
-/// The letter with the whole record, or why it is not to be had.
+/// Returns the letter with the whole record, or the reason why the record is not available.
 pub fn whole(log: &dyn EventLog, letter: DeadLetter) -> Result<Result<DeadLetter, String>, LogError> {
     if let Some(last_offset) = letter.last_offset {
         let DeadLetter { topic, partition, offset, .. } = letter;
@@ -38,7 +38,7 @@ pub fn whole(log: &dyn EventLog, letter: DeadLetter) -> Result<Result<DeadLetter
     })
 }
 
-/// Why a log would not take a record.
+/// Returns the reason why a log would not take a record; `None` if it would.
 pub fn too_large(letter: &DeadLetter, bytes_max: usize) -> Option<String> {
     let bytes = letter.value.len() + letter.key.as_ref().map_or(0, Vec::len);
     (bytes > bytes_max).then(|| {
@@ -50,7 +50,7 @@ pub fn too_large(letter: &DeadLetter, bytes_max: usize) -> Option<String> {
     })
 }
 
-/// The record at an offset, if the log still has it.
+/// Returns the record at an offset; `None` if the log no longer has it.
 fn record_at(log: &dyn EventLog, source: &TopicPartition, offset: i64) -> Result<Option<Record>, LogError> {
     let mut reader = log.reader(std::slice::from_ref(source))?;
     let range = reader.offsets(source)?;
@@ -59,7 +59,7 @@ fn record_at(log: &dyn EventLog, source: &TopicPartition, offset: i64) -> Result
     }
     reader.seek(source, offset)?;
     let deadline = Instant::now() + WAIT_MAX;
-    // It may have been compacted away: the next one comes then, or the end.
+    // A compacted record is missing: the next one or the end comes then.
     while reader.position(source)? <= offset && Instant::now() < deadline {
         if let Fetched::Records { records, .. } = reader.poll(POLL, 1, 1)? {
             return Ok(records.into_iter().find(|record| record.offset == offset));

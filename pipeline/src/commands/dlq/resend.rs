@@ -1,10 +1,11 @@
-//! `warptape dlq replay`: the original bytes of dead letters, back to the topics they came from.
+//! `warptape dlq replay`: sends the original bytes of dead letters back to their topics.
 //!
-//! How far a partition was replayed is the committed offset of a consumer group that is only for this, and it commits in
-//! the transaction that sends the records. So a second call goes on where the first one ended, however that was. Two
-//! calls at once share a transactional id: the newer fences the older before it looks how far that had come.
+//! A consumer group of its own holds the progress: the committed offset of a partition is the next letter to replay. It
+//! commits in the transaction that sends the records, so a second call goes on where the first one ended, however that
+//! was. Two calls at once share a transactional id: the newer fences the older before it reads the older's progress.
 //!
-//! What a letter says of itself is not trusted: anybody may write one. Records go only to the topics that the pipeline reads.
+//! Contents of a letter are not trusted, because anybody may write one. Records go only to the topics that the pipeline
+//! reads.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -26,9 +27,9 @@ const TRANSACTION_RECORDS_MAX: usize = 1_000;
 /// Bytes after which a transaction is committed.
 const TRANSACTION_BYTES_DUE: usize = 4 << 20;
 
-/// Sends what was asked for, and counts.
+/// Sends the requested records and counts them.
 pub fn execute(args: &DlqReplayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
-    // A log that does not exist is not made for this.
+    // The command creates no log.
     let log = open_log(settings, Purpose::Show)?.log;
     let letters = Letters::new(&*log, &settings.topics.names.dead_letter)?;
     if let Some(partition) = args.partition {
@@ -37,7 +38,7 @@ pub fn execute(args: &DlqReplayArgs, settings: &Settings) -> anyhow::Result<Exit
     let OpenLog { bare, .. } = open_log(settings, Purpose::Resend)?;
     let group = format!("{}.dlq", settings.engine.group);
     let targets = targets(&*bare, settings)?;
-    // Before there is a producer, which keeps to these limits.
+    // Read before the producer exists, because the producer keeps to these limits.
     let bytes_max = bare.record_bytes_max(&targets.keys().map(String::as_str).collect::<Vec<_>>())?;
     let mut resend = Resend {
         bytes_max: targets.keys().cloned().zip(bytes_max).collect(),
@@ -76,30 +77,30 @@ struct Resend<'a> {
     counts: Counts,
 }
 
-/// What the next transaction will hold.
+/// Contents of the next transaction.
 #[derive(Default)]
 struct Pending {
     letters: Vec<DeadLetter>,
     bytes: usize,
 }
 
-/// What was done.
+/// Results of the command.
 #[derive(Default)]
 struct Counts {
     /// Number of records that were sent, by topic and partition.
     sent: BTreeMap<(String, i32), u64>,
     /// Records sent that an earlier call had sent.
     again: u64,
-    /// Whether what an earlier call had passed was not sent again.
+    /// True if letters that an earlier call had passed were not sent again.
     passes_over: bool,
     unreadable: u64,
     /// Number of records that were not sent because the pipeline does not read their topic, by topic and partition.
     refused: BTreeMap<(String, i32), u64>,
-    /// Letters of records that are gone, or too large.
+    /// Letters whose records are gone or too large.
     unsendable: u64,
 }
 
-/// The topics of records that are processed, as configured and as they are.
+/// Returns the topics of records that are processed, as configured and as they are in the log.
 fn targets(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<BTreeMap<String, i32>> {
     let names = &settings.topics.names;
     let read = log.topics_named(&[&names.ticks, &names.risk_requests])?;
@@ -107,7 +108,7 @@ fn targets(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<BTreeMap<S
 }
 
 impl Resend<'_> {
-    /// Everything that was not replayed yet.
+    /// Sends all letters that were not replayed yet.
     fn rest(&mut self, partition: i32) -> anyhow::Result<()> {
         let whole = self.letters.offsets(partition);
         let from = self.replayed_before(partition)?.clamp(whole.first, whole.next);
@@ -119,11 +120,11 @@ impl Resend<'_> {
             self.add(letter)?;
             if self.pending.is_due() { self.commit(Some((partition, next))) } else { Ok(()) }
         })?;
-        // Passes over the unreadable at the end as well.
+        // Also passes unreadable records at the end.
         if whole.next > from { self.commit(Some((partition, whole.next))) } else { Ok(()) }
     }
 
-    /// Exactly these, replayed before or not: how far a partition was replayed does not change.
+    /// Sends exactly these letters, replayed before or not. The progress of the partition stays as it is.
     fn range(&mut self, partition: i32, range: Range) -> anyhow::Result<()> {
         let before = self.replayed_before(partition)?;
         let letters = self.letters;
@@ -164,7 +165,7 @@ impl Resend<'_> {
         Ok(())
     }
 
-    /// A letter with its whole record, or why that cannot be sent.
+    /// Returns a letter with its whole record, or the reason why that cannot be sent.
     fn whole(&self, letter: DeadLetter) -> anyhow::Result<Result<DeadLetter, String>> {
         Ok(original::whole(self.log, letter)?.and_then(|letter| {
             let bytes_max = self.bytes_max.get(&letter.topic);
@@ -175,12 +176,12 @@ impl Resend<'_> {
         }))
     }
 
-    /// Does the pipeline read what the letter says it came from?
+    /// Returns true if the pipeline reads the topic and partition that the letter names as its source.
     fn is_target(&self, letter: &DeadLetter) -> bool {
         self.targets.get(&letter.topic).is_some_and(|partitions| (0..*partitions).contains(&letter.partition))
     }
 
-    /// Sends what is pending, together with how far the partition is replayed then.
+    /// Sends the pending records, with the partition's progress behind them.
     fn commit(&mut self, replayed: Option<(i32, i64)>) -> anyhow::Result<()> {
         let letters = std::mem::take(&mut self.pending).letters;
         if letters.is_empty() && replayed.is_none() {

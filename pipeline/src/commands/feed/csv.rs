@@ -1,4 +1,4 @@
-//! CSV files, which are looked at before they are fed.
+//! CSV files, which are surveyed before they are fed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,26 +18,26 @@ use warptape_sources::csv::{
 use warptape_sources::{EarliestTicks, GapSurvey, Gaps, Source, SourceError};
 use warptape_stages::StageConfig;
 
-/// Files, and what is known of them.
+/// Files with the results of their survey.
 pub struct CsvFeed {
     paths: Vec<PathBuf>,
     config: CsvConfig,
-    /// How the rows of each file are given; empty where a file cannot be read twice.
+    /// Order of the rows of each file; empty if a file cannot be read twice.
     orders: Vec<FileOrder>,
-    /// The files, opened at once where one of them is a pipe.
+    /// The files, opened at once if one of them is a pipe; `None` otherwise.
     opened: Option<CsvSource>,
     /// True if gaps are followed.
     follow_gaps: bool,
-    /// The gaps of files that can be read twice.
+    /// Gaps of the files; `None` if they cannot be read twice.
     gaps: Option<Gaps>,
-    /// The earliest ticks of files that can be read twice.
+    /// Earliest ticks of the files, if they can be read twice.
     earliest: EarliestTicks,
     /// Symbols whose prices have more than nine decimals, or are too large for nine.
     scaled: BTreeSet<String>,
 }
 
 impl CsvFeed {
-    /// Reads all files once, unless one is a pipe, and refuses those whose ticks `run` would not take.
+    /// Reads all files once, unless one is a pipe, and refuses those with ticks that `run` would not take.
     pub fn look_at(args: &CsvArgs, stages: &StageConfig, interrupt: &Interrupt) -> anyhow::Result<CsvFeed> {
         let mapping = |map: &String| anyhow::Ok(map.parse::<CsvMapping>()?.rounded(args.round));
         let config = CsvConfig {
@@ -76,7 +76,7 @@ impl CsvFeed {
         Ok(feed)
     }
 
-    /// Reads the files as they stand, and once more in the order of times where that is another one and they may have gaps.
+    /// Reads the files in their own order, and again in the order of times if that differs and they may have gaps.
     fn survey(&mut self, scales: &BTreeMap<String, u8>, interrupt: &Interrupt) -> anyhow::Result<()> {
         let survey = CsvSource::open_to_survey(&self.paths, &self.config)?;
         let (mut gaps, survey) = self.look_for_gaps(survey, scales, interrupt)?;
@@ -111,7 +111,7 @@ impl CsvFeed {
         Ok((gaps, *survey))
     }
 
-    /// Refuses gaps of which nobody has said what becomes of them.
+    /// Refuses gaps if no option says what to do with them.
     fn refuse_gaps(&self, gaps: &Gaps) -> Result<(), SourceError> {
         for (file, path) in self.paths.iter().enumerate() {
             let Some(gap) = gaps.of_input(file) else { continue };
@@ -129,7 +129,7 @@ impl CsvFeed {
         Ok(())
     }
 
-    /// Refuses rows that are far from what the log has, unless they are to be fed as they stand.
+    /// Refuses rows far from the log's event time, unless they are to be fed in their own order.
     pub fn refuse_far(&self, log: &LogTimes, inputs: &[FeedInput], before: &[u64]) -> Result<(), UsageError> {
         if self.config.order == FeedOrder::Kept {
             return Ok(());
@@ -141,12 +141,12 @@ impl CsvFeed {
         }
     }
 
-    /// The earliest ticks, unless a file is a pipe.
+    /// Returns the earliest ticks; `None` if a file is a pipe.
     pub fn earliest(&self) -> Option<EarliestTicks> {
         self.opened.is_none().then(|| self.earliest.clone())
     }
 
-    /// What becomes of gaps: `known` are those of files that were looked at and are not fed as they stand.
+    /// Returns the treatment of gaps. `known` are those of surveyed files that are not fed in their own order.
     pub fn gaps(
         &self,
         watched: impl FnOnce() -> FeedGaps,
@@ -162,7 +162,7 @@ impl CsvFeed {
         Ok(FeedGaps::Told(self.paths.iter().enumerate().filter_map(of_file).collect()))
     }
 
-    /// What the ledger knows the files by.
+    /// Returns the ledger's keys of the files.
     pub fn inputs(&self) -> Vec<FeedInput> {
         self.paths.iter().enumerate().map(|(file, path)| self.input(file, path)).collect()
     }
@@ -171,7 +171,7 @@ impl CsvFeed {
         let venue = self.config.venue.as_deref().unwrap_or_default();
         let in_order_of_rows = match self.config.mapping(file) {
             Some(mapping) => format!("csv venue={venue} mapping={}", mapping.canonical()),
-            // The name of a dump says what its ticks are of.
+            // The dump's name says what its ticks are.
             None => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 let round = self.config.round.map_or_else(String::new, |round| format!(" round={round}"));
@@ -184,7 +184,7 @@ impl CsvFeed {
         FeedInput { source, path: Some(path.to_owned()), is_sorted, other_order: Some(other) }
     }
 
-    /// Scales that prices have in the log of symbols that have others than nine decimals in the files.
+    /// Returns the scales in the log for symbols with prices of other scales than nine decimals in the files.
     pub fn scales_in_log(
         &self,
         log: &dyn EventLog,
@@ -195,7 +195,7 @@ impl CsvFeed {
         Ok(scales_in_log(log, ticks, partitions, &self.scaled, interrupt)?)
     }
 
-    /// Looks at the files again if prices must have scales that symbols have in the log.
+    /// Surveys the files again if symbols have scales in the log that prices must have.
     pub fn know_scales(
         &mut self,
         scales: &BTreeMap<String, u8>,
@@ -204,7 +204,7 @@ impl CsvFeed {
         if scales.is_empty() || self.opened.is_some() { Ok(()) } else { self.survey(scales, interrupt) }
     }
 
-    /// Opens the files to be fed.
+    /// Opens the files for the feed.
     pub fn open(self) -> anyhow::Result<CsvSource> {
         match self.opened {
             Some(opened) => Ok(opened),

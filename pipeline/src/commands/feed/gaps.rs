@@ -1,4 +1,5 @@
-//! Gaps in what is fed, behind which `run` takes the first ticks for wrong: told of, or followed by words among the ticks.
+//! Gaps in a feed, behind which `run` takes the first ticks for wrong. They are reported, or followed by `SetEventTime`
+//! records.
 
 use std::path::Path;
 
@@ -15,38 +16,39 @@ use warptape_schemas::tick::Tick;
 use warptape_sources::csv::length_text;
 use warptape_sources::{EarliestTicks, GapFollower, GapSummary, GapSurvey, Gaps, Source, SourceError};
 
-/// The ways of a feed with gaps.
+/// Treatments of gaps.
 pub enum FeedGaps {
-    /// Nobody has looked at the ticks before: they are looked at when they are fed.
+    /// The ticks were not surveyed before: they are surveyed while they are fed.
     Watched(Box<GapSurvey>),
-    /// All is told already, or is to be told at the end.
+    /// All remarks are known, for now or for the end.
     Told(Vec<String>),
-    /// They are known.
+    /// The gaps are known.
     Known(Box<KnownGaps>),
 }
 
-/// Gaps of ticks that were looked at.
+/// Gaps of surveyed ticks.
 pub struct KnownGaps {
     follower: GapFollower,
-    /// Ticks of each input that are in the log and are still to come.
+    /// Ticks of each input in the log that the source still has to pass.
     left: Vec<u64>,
-    /// True if they are followed, false if they are counted.
+    /// True if gaps are followed, false if they are counted.
     are_followed: bool,
-    /// Partitions without ticks: any time is followed there.
+    /// True for each partition without ticks, which follows any time.
     is_empty: Vec<bool>,
-    /// The name in words about event time: that of the publisher.
+    /// Name in the records that set event time: the publisher's.
     by: String,
-    /// Gaps before ticks of a partition.
+    /// Number of gaps met so far.
     met: u64,
 }
 
 impl KnownGaps {
-    /// Gaps of ticks that go to these partitions, of which so many of each input are in the log.
+    /// Builds the treatment of gaps in ticks for these partitions. `before` has the number of ticks of each input that
+    /// are in the log.
     pub fn new(follower: GapFollower, are_followed: bool, before: &[u64], by: String) -> KnownGaps {
         KnownGaps { follower, left: before.to_vec(), are_followed, is_empty: Vec::new(), by, met: 0 }
     }
 
-    /// Finds out which partitions have no ticks.
+    /// Finds the partitions without ticks.
     pub fn find_empty(
         mut self,
         log: &dyn EventLog,
@@ -61,13 +63,13 @@ impl KnownGaps {
         Ok(self)
     }
 
-    /// Writes the word that goes before a tick. False if the tick is not to be published.
+    /// Writes the record that goes before a tick. Returns false if the tick must not be published.
     fn take(&mut self, input: usize, tick: &Tick, publisher: &mut Publisher) -> Result<bool, PublishError> {
         let is_published = self.left[input] == 0;
         self.left[input] = self.left[input].saturating_sub(1);
         let Some(word) = self.follower.next(input, tick, is_published) else { return Ok(is_published) };
         self.met += u64::from(word.is_gap);
-        // A partition's first tick may lie far behind what was fed before, or a feed before was broken off within a gap.
+        // A partition's first tick may lie far behind earlier feeds, or an earlier feed may have stopped within a gap.
         if self.are_followed && (word.is_gap || !self.is_empty[word.partition as usize]) {
             let event_time_max_ns = word.event_time_ns;
             let id = format!("{}-{}-{event_time_max_ns}", self.by, word.partition);
@@ -85,7 +87,7 @@ impl KnownGaps {
 }
 
 impl FeedGaps {
-    /// Has the source leave out what is in the log, unless it is to be looked at.
+    /// Has the source leave out ticks that are in the log, unless they have to be surveyed.
     pub fn leave(&self, source: &mut Source, before: &[u64]) {
         if let FeedGaps::Known(_) = self {
             return;
@@ -95,7 +97,7 @@ impl FeedGaps {
         }
     }
 
-    /// Looks at a tick of the source. False if it is not to be published.
+    /// Surveys a tick of the source. Returns false if it must not be published.
     pub fn take(
         &mut self,
         source: &Source,
@@ -112,7 +114,7 @@ impl FeedGaps {
         }
     }
 
-    /// The earliest ticks, if they are looked at when they are fed.
+    /// Returns the earliest ticks if they are surveyed while they are fed.
     pub fn earliest(&self) -> Option<&EarliestTicks> {
         match self {
             FeedGaps::Watched(survey) => Some(survey.earliest()),
@@ -120,12 +122,12 @@ impl FeedGaps {
         }
     }
 
-    /// True if rows that are far ahead of the log are none for `run`.
+    /// True if rows far ahead of the log do no harm, because gaps are followed.
     pub fn are_followed(&self) -> bool {
         matches!(self, FeedGaps::Known(known) if known.are_followed)
     }
 
-    /// Remarks for the end of the feed.
+    /// Returns the remarks for the end of the feed.
     pub fn remarks(&self, inputs: &[FeedInput], source: &Source, ahead_ns_max: i64) -> Vec<String> {
         match self {
             FeedGaps::Watched(survey) => {
@@ -157,7 +159,7 @@ impl FeedGaps {
 
 const LOSS: &str = "`run` takes the first ticks behind such a gap for wrong (`stages.future_max_ms`), and `dlq replay` sends them again";
 
-/// The remark about gaps of a file that are not followed.
+/// Returns the remark about gaps of a file that are not followed.
 pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: i64) -> String {
     let limit = length_text(ahead_ns_max);
     let GapSummary { count, line, .. } = gap;
@@ -165,10 +167,10 @@ pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: i64) -> S
     format!("{path}: time goes on more than {limit} later {count} times, first in {place} {line}: {LOSS}")
 }
 
-/// Reads what is to be looked at up to its end or Ctrl-C, which ends the feed as well.
+/// Surveys a source up to its end or Ctrl-C, which ends the feed as well.
 ///
 /// # Errors
-/// If it cannot be read to its end.
+/// If the source cannot be read to its end.
 pub fn look_at(
     source: &mut Source,
     ahead_ns_max: i64,
@@ -179,7 +181,7 @@ pub fn look_at(
     let mut gaps = GapSurvey::new(ahead_ns_max, inputs);
     let mut taken = 0_u64;
     while let Some(tick) = source.next() {
-        // Nothing is published of what cannot be read to its end: another map would publish it again.
+        // Nothing of an unreadable source is published: with another map it would be published again.
         let tick = tick.inspect_err(|_| bar.finish_and_clear())?;
         gaps.add(source.last_place(), &tick.symbol, tick.event_time_ns);
         taken += 1;
@@ -195,7 +197,7 @@ pub fn look_at(
     Ok(gaps)
 }
 
-/// The gaps that were found, if they can be followed.
+/// Returns the gaps that were found; an error if they cannot be followed.
 pub fn followed(survey: &GapSurvey) -> Result<Gaps, UsageError> {
     let gaps = survey.gaps();
     if gaps.is_cut() {
@@ -206,12 +208,12 @@ pub fn followed(survey: &GapSurvey) -> Result<Gaps, UsageError> {
     Ok(gaps)
 }
 
-/// True if a file gives its bytes once. One that is not there is told of where it is opened.
+/// True if a file can be read only once. A missing file is reported where it is opened.
 pub fn is_pipe(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// Refuses a pipe where an option needs files that can be read twice.
+/// Refuses a pipe with an option that needs files that can be read twice.
 pub fn refuse_pipe<'a>(option: &str, mut paths: impl Iterator<Item = &'a Path>) -> Result<(), UsageError> {
     match paths.find(|path| is_pipe(path)) {
         Some(pipe) => {

@@ -1,4 +1,4 @@
-//! Event time at the end of the log: rows far behind it are late for `run`, and rows far ahead of it wrong.
+//! Event time at the end of the log. For `run`, rows far behind it are late, and rows far ahead of it are wrong.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use warptape_stages::StageConfig;
 use crate::cli::Interrupt;
 use crate::feed_ledger::FeedInput;
 
-/// Offsets at the end of a partition that are looked at first.
+/// Number of last offsets of a partition that are read first.
 const TAIL_OFFSETS: i64 = 16;
-/// Records and bytes of one read.
+/// Greatest number of records and bytes of one read.
 const READ_RECORDS_MAX: usize = 64;
 const READ_BYTES_MAX: usize = 4 << 20;
-/// Wait between two looks whether the end is reached.
+/// Wait between two checks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
-/// How far a tick may lie from those before it.
+/// Returns the limits on a tick's distance from earlier ones.
 pub fn limits_of(stages: &StageConfig) -> OrderLimits {
     OrderLimits {
         lateness_ns: stages.allowed_lateness_ns,
@@ -30,32 +30,32 @@ pub fn limits_of(stages: &StageConfig) -> OrderLimits {
     }
 }
 
-/// Event time at the ends of the log's partitions, as `run` has it there.
+/// Event time at the ends of the log's partitions, as `run` computes it.
 pub struct LogTimes {
     limits: OrderLimits,
     ticks: String,
-    /// By partition that has ticks.
+    /// Event time in ns, by partition with ticks.
     event_time_ns: BTreeMap<i32, i64>,
     partitions: i32,
 }
 
-/// A row that lies far from what its partition has.
+/// A row far from the event time of its partition.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Far {
     input: usize,
     line: u64,
-    /// `30 days later than event time in partition 2 of `ticks`, 2024-08-08T…`
+    /// Text such as `30 days later than event time in partition 2 of `ticks`, 2024-08-08T…`.
     what: String,
     fate: Fate,
 }
 
-/// The fate of a row in `run`.
+/// Fate of a row in `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Late,
-    /// It and the first ticks behind it are wrong, until event time follows.
+    /// The row and the first ones behind it are wrong, until event time follows.
     FirstOfMany,
-    /// It and the few others of its partition are wrong.
+    /// The row and the few others of its partition are wrong.
     OneOfFew,
 }
 
@@ -81,7 +81,7 @@ impl LogTimes {
             for (partition, mut time) in tail_times(log, &wanted, offsets, limits.ahead_ns_max, interrupt)? {
                 event_time_ns.extend(time.end().map(|time_ns| (partition, time_ns)));
             }
-            // Where no tick was, one may stand further back.
+            // Ticks may stand further back in a partition where none was found.
             wanted.retain(|(range, place)| {
                 range.next - range.first > offsets && !event_time_ns.contains_key(&place.partition)
             });
@@ -90,8 +90,9 @@ impl LogTimes {
         Ok(LogTimes { limits, ticks: ticks.to_owned(), event_time_ns, partitions })
     }
 
-    /// Rows of new files that are far from what the log has in their partitions: the first of each symbol that is late, and the first of each
-    /// partition that is far ahead. The log has so many ticks of each file (`before`); files that it has a part of are not looked at.
+    /// Returns rows of new files that are far from event time in their partitions. These are the first late row of each
+    /// symbol, and the first row of each partition that is far ahead. `before` is the number of ticks of each file in
+    /// the log; files with some are left out.
     pub fn far(&self, earliest: &EarliestTicks, before: &[u64]) -> Vec<Far> {
         let mut far = Vec::new();
         let mut firsts: BTreeMap<i32, (i64, usize, u64, u64)> = BTreeMap::new();
@@ -109,7 +110,7 @@ impl LogTimes {
             *first = (*first).min((tick.time_ns, input, tick.line, 0));
             first.3 = ticks;
         }
-        // Other ticks may come before those of new files, where a file goes on.
+        // Ticks of a partly fed file may come before those of new files.
         let is_new = before.iter().all(|ticks| *ticks == 0);
         for (partition, (time_ns, input, line, ticks)) in firsts.into_iter().filter(|_| is_new) {
             let at_ns = self.event_time_ns[&partition];
@@ -131,7 +132,7 @@ impl LogTimes {
 }
 
 impl Far {
-    /// True if a feed is refused for it. A few rows far ahead become dead letters and nothing else does.
+    /// True if the feed must be refused because of the row. A few rows far ahead only become dead letters themselves.
     pub fn is_refused(&self, follows_gaps: bool) -> bool {
         match self.fate {
             Fate::Late => true,
@@ -140,12 +141,12 @@ impl Far {
         }
     }
 
-    /// True if `run` follows it, so that nothing is lost.
+    /// True if `run` follows the row, so that nothing is lost.
     pub fn is_followed(&self, follows_gaps: bool) -> bool {
         follows_gaps && self.fate == Fate::FirstOfMany
     }
 
-    /// The error of a feed that publishes nothing for it.
+    /// Returns the error of a feed that publishes nothing because of the row.
     pub fn refused(&self, inputs: &[FeedInput]) -> String {
         let todo = match self.fate {
             Fate::Late => {
@@ -160,7 +161,7 @@ impl Far {
         format!("{}, so that nothing is published: {todo}", self.says(inputs, "line"))
     }
 
-    /// The row, its distance and its fate in `run`.
+    /// Describes the row, its distance and its fate in `run`.
     pub fn says(&self, inputs: &[FeedInput], place_word: &str) -> String {
         let path = inputs[self.input].path.as_ref();
         let path = path.map_or_else(|| "the market".to_owned(), |path| path.display().to_string());
@@ -175,12 +176,13 @@ impl Far {
     }
 }
 
-/// Event time behind ticks and words, from somewhere in a partition on: `run` has the same, unless wrong ticks stand at the beginning.
+/// Event time behind ticks and `SetEventTime` records, from some place of a partition on. `run` has the same, unless
+/// wrong ticks come first.
 #[derive(Debug)]
 struct EventTime {
     ahead_ns_max: i64,
     at_ns: Option<i64>,
-    /// Ticks too far ahead, in a row; at the beginning all.
+    /// Ticks too far ahead, in a row; at the beginning, all ticks.
     waiting_ns: Vec<i64>,
 }
 
@@ -210,7 +212,7 @@ impl EventTime {
         self.at_ns = Some(at_ns.map_or(word_ns, |at_ns| at_ns.max(word_ns)));
     }
 
-    /// Event time behind all of them.
+    /// Returns event time behind all ticks; `None` without a tick.
     fn end(&mut self) -> Option<i64> {
         if self.at_ns.is_none() {
             self.follow();
@@ -218,7 +220,7 @@ impl EventTime {
         self.at_ns
     }
 
-    /// Goes on to the earliest of the ticks that wait, and from there to the others that are not far ahead of it.
+    /// Moves event time to the earliest of the waiting ticks, and from there on to those that are not far ahead of it.
     fn follow(&mut self) {
         let mut waiting_ns = std::mem::take(&mut self.waiting_ns);
         waiting_ns.sort_unstable();
@@ -229,7 +231,7 @@ impl EventTime {
     }
 }
 
-/// Event time behind so many last offsets, by partition.
+/// Returns event time behind the last offsets of the given number, by partition.
 fn tail_times(
     log: &dyn EventLog,
     wanted: &[(OffsetRange, TopicPartition)],
@@ -253,7 +255,7 @@ fn tail_times(
             if let Some(Ok(set)) = SetEventTime::of(&record.value) {
                 time.set(&set);
             } else if decoder.decode(&record.value, &mut names, &mut columns).is_ok() {
-                // A record that cannot be read is a dead letter for `run`, and so is a row that is not good.
+                // For `run`, an unreadable record is a dead letter, and so is a bad row.
                 columns.good_rows().for_each(|row| time.add(columns.event_time_ns[row]));
             }
         }
@@ -300,7 +302,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// Four partitions in which event time is 5,000 s, unless they are the last one.
+    /// Returns four partitions; event time is 5,000 s in all but the last, which has none.
     fn log() -> LogTimes {
         let limits = OrderLimits {
             lateness_ns: 5 * SECOND,
@@ -311,13 +313,13 @@ mod tests {
         LogTimes { limits, ticks: "ticks".to_owned(), event_time_ns, partitions: 4 }
     }
 
-    /// A symbol of a venue in a partition.
+    /// Returns a symbol of a venue that lies in a partition.
     fn symbol(venue: &str, partition: i32) -> String {
         let mut names = (0..).map(|number| format!("{venue}:{number}"));
         names.find(|name| partition_of(name, 4) == partition).expect("one")
     }
 
-    /// What is far of rows of these symbols and seconds, by input.
+    /// Returns the far rows among these symbols and seconds, by input.
     fn far(rows: &[(usize, &str, i64)], before: &[u64]) -> Vec<(usize, u64, Fate)> {
         let mut earliest = EarliestTicks::default();
         for (row, (input, symbol, second)) in rows.iter().enumerate() {
@@ -348,7 +350,7 @@ mod tests {
         let days: Vec<_> = (0..10).map(|row| (usize::from(row > 4), &**symbol, 6_500 + 10 * row)).collect();
         assert_eq!(far(&days, &[0, 0]), [(0, 2, Fate::FirstOfMany)]);
         assert_eq!(far(&days[..7], &[0, 0]), [(0, 2, Fate::OneOfFew)]);
-        // The first file leads to the second one.
+        // The first file bridges the gap to the second one.
         let led = [&[(0, &**symbol, 5_900)], &days[..]].concat();
         assert_eq!(far(&led, &[0, 0]), []);
         assert_eq!(far(&days, &[1, 0]), [], "the first file may do so");

@@ -1,4 +1,4 @@
-//! The scales that prices of symbols have in the log, which are those of their first ticks there.
+//! The scales of symbols' prices in the log, set by each symbol's first tick there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,13 +8,14 @@ use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
 use warptape_schemas::{SymbolTable, TickColumns, TickDecoder};
 use warptape_sources::partition_of;
 
-/// Records and bytes of one read.
+/// Greatest number of records and bytes of one read.
 const READ_RECORDS_MAX: usize = 1_024;
 const READ_BYTES_MAX: usize = 4 << 20;
-/// Wait between two looks whether the end is reached.
+/// Wait between two checks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
-/// Scales of those of the symbols that have ticks in the log. Their partitions are read from the beginning until all are found.
+/// Returns the scales of the symbols with ticks in the log. Their partitions are read from the beginning until all are
+/// found.
 pub fn scales_in_log(
     log: &dyn EventLog,
     topic: &str,
@@ -41,7 +42,7 @@ pub fn scales_in_log(
             };
             for record in records {
                 columns.clear();
-                // What cannot be read is a dead letter for `run`, and gives no scale.
+                // An unreadable record is a dead letter for `run`, and gives no scale.
                 if decoder.decode(&record.value, &mut names, &mut columns).is_err() {
                     continue;
                 }

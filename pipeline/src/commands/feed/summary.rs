@@ -1,4 +1,4 @@
-//! What is said at the end of a feed.
+//! Text at the end of a feed.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use crate::usage_error::UsageError;
 use warptape_sources::csv::CsvSource;
 use warptape_sources::{PassedOver, Source, ZERO_TRADE};
 
-/// What was published, and how fast.
+/// Describes the published ticks and the rate.
 pub fn published(published: Published, url: &str, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64();
     format!(
@@ -22,7 +22,7 @@ pub fn published(published: Published, url: &str, elapsed: Duration) -> String {
     )
 }
 
-/// What made no ticks; empty where all did.
+/// Describes the input that made no ticks; empty if there was none.
 pub fn passed_over(passed_over: &PassedOver, place_word: &str) -> String {
     let mut text = String::new();
     for part in parts(passed_over, place_word) {
@@ -32,7 +32,7 @@ pub fn passed_over(passed_over: &PassedOver, place_word: &str) -> String {
     text
 }
 
-/// Numbers of trades that are none, of messages that make no ticks, by their kind, and of bad lines or records (`place_word`).
+/// Returns the counts of no-trades, of messages without ticks by kind, and of bad lines or records (`place_word`).
 fn parts(passed_over: &PassedOver, place_word: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let zero_trades = passed_over.ignored.get(ZERO_TRADE).copied().unwrap_or(0);
@@ -55,7 +55,7 @@ fn parts(passed_over: &PassedOver, place_word: &str) -> Vec<String> {
     parts
 }
 
-/// What is told of CSV files besides.
+/// Writes further remarks on CSV files.
 pub fn write_csv(out: &mut impl Write, csv: &CsvSource) -> io::Result<()> {
     if csv.has_hashed_ids() {
         writeln!(
@@ -69,7 +69,7 @@ pub fn write_csv(out: &mut impl Write, csv: &CsvSource) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses an input without a tick: it is not what the user meant.
+/// Refuses an input without a tick, because the user must have meant another one.
 pub fn refuse_nothing(source: &Source) -> Result<(), UsageError> {
     let passed_over = source.passed_over();
     let mut parts = parts(&passed_over, source.place_word());
@@ -90,7 +90,7 @@ pub fn refuse_nothing(source: &Source) -> Result<(), UsageError> {
     Err(UsageError(found + "; feed what has trades or quotes"))
 }
 
-/// Refuses to call a feed whole that left ticks out.
+/// Returns an error if the feed left ticks out.
 pub fn refuse_unfit(passed_over: &PassedOver) -> Result<(), UsageError> {
     match passed_over.unfit() {
         0 => Ok(()),

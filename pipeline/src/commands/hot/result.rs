@@ -1,4 +1,4 @@
-//! `warptape hot result`: the answer to a risk request, whatever its kind.
+//! `warptape hot result`: the answer to a risk request of any kind.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::commands::columns::{Align, aligned, facts};
 use crate::commands::tail::layout::float;
 use warptape_hot::RequestState;
 
-/// The whole text.
+/// Returns the whole text.
 pub fn table(state: &RequestState, now_ns: i64) -> String {
     let result = &state.result;
     let record = &result.record;
@@ -32,7 +32,7 @@ pub fn table(state: &RequestState, now_ns: i64) -> String {
     text
 }
 
-/// Who answered, after how long.
+/// Describes who answered, and after how long.
 fn answered(record: &Value) -> String {
     let ns = |name: &str| record[name].as_i64().unwrap_or(0);
     let ms = |ns: i64| format!("{:.3} ms", ns as f64 / 1e6);
@@ -44,7 +44,7 @@ fn answered(record: &Value) -> String {
     }
 }
 
-/// What was taken from the market of one symbol.
+/// Describes the market data used for one symbol.
 fn market(as_of: &Value) -> String {
     let mut text =
         format!("{} before {}:{}", cell(&as_of["symbol"]), as_of["partition"], as_of["next_offset"]);
@@ -56,7 +56,7 @@ fn market(as_of: &Value) -> String {
     text
 }
 
-/// The fields of an outcome: single ones line by line, then a table for each list of records.
+/// Formats the fields of an outcome: single ones line by line, then a table for each list of records.
 fn fields(outcome: &Value) -> String {
     let none = Map::new();
     let fields = outcome.as_object().unwrap_or(&none);
@@ -72,7 +72,7 @@ fn fields(outcome: &Value) -> String {
     parts.join("\n")
 }
 
-/// Records of the same fields, one a line: what is text first.
+/// Formats records of the same fields, one a line, with texts first.
 fn records(items: &[Value]) -> String {
     let none = Map::new();
     let first = items.first().and_then(Value::as_object).unwrap_or(&none);
@@ -85,7 +85,7 @@ fn records(items: &[Value]) -> String {
     aligned(&header, &items.iter().map(row).collect::<Vec<_>>())
 }
 
-/// A value without quotes.
+/// Formats a value without quotes.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

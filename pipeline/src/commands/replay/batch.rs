@@ -1,4 +1,4 @@
-//! What led to a batch, in words.
+//! Explains a batch in words.
 
 use warptape_replay::chain::{BatchChain, PartFacts, Step};
 use warptape_schemas::journal::CommitOutcome;
@@ -7,10 +7,10 @@ use super::chain::{cause, milliseconds, push_line, push_paragraph, wait_rows, wh
 use super::why;
 use crate::commands::columns::{Align, aligned, numbered, utc};
 
-/// Symbols that are named of a group's rows.
+/// Number of symbols shown of a group's rows.
 const SYMBOLS_SHOWN: usize = 3;
 
-/// The whole of it.
+/// Returns the whole explanation.
 pub fn text(chain: &BatchChain) -> String {
     let mut text = String::new();
     let batch = &chain.batch;
@@ -81,7 +81,7 @@ pub fn text(chain: &BatchChain) -> String {
     text
 }
 
-/// The symbols with the most ticks.
+/// Returns the symbols with the most ticks.
 fn symbols(part: &PartFacts) -> String {
     let Some(symbols) = &part.symbols else { return "unknown".to_owned() };
     let named = symbols.iter().take(SYMBOLS_SHOWN).map(|one| format!("{} {}", one.symbol, one.rows));

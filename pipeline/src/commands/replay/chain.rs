@@ -1,4 +1,4 @@
-//! A chain of causes in words: what was waited for, how long, and why.
+//! A chain of causes in words: the waits, their lengths and their reasons.
 
 use warptape_replay::chain::{BatchFacts, Chain, Held, Holder, Step, Wait, partition_argument};
 use warptape_replay::history::{Attempt, Trigger};
@@ -9,7 +9,7 @@ use crate::commands::columns::{Align, aligned, numbered, utc};
 pub use crate::commands::tail::reasons::milliseconds;
 use crate::printable::printable_line;
 
-/// The whole chain.
+/// Returns the whole chain as text.
 pub fn text(chain: &Chain) -> String {
     let mut text = String::new();
     let signal = &chain.signal;
@@ -66,7 +66,7 @@ pub fn text(chain: &Chain) -> String {
     text
 }
 
-/// Appends a line. Names in it are anybody's.
+/// Appends a line, made printable, because names in it may come from anybody.
 pub fn push_line(text: &mut String, line: &str) {
     text.push_str(&printable_line(line));
     text.push('\n');
@@ -84,20 +84,21 @@ fn total(chain: &Chain) -> String {
     format!("{} from there to {end}{mostly}", milliseconds(chain.total_ns))
 }
 
-/// The lane that held it up longest, if one did, and the command that explains the state of that lane in the middle of the longest wait for it.
+/// Returns the lane that held the signal up longest, if one did. With it comes the command that explains the lane's
+/// state in the middle of the longest wait for it.
 pub fn lane_meanwhile(chain: &Chain, held_by: &[Held]) -> Option<(String, String)> {
     let held = held_by.first()?;
     Some((holder(held), chain.why_not(held)?))
 }
 
-/// The batch of the signal, where it was the lane of this batch that held the signal up longest.
+/// Returns the signal's batch if its lane held the signal up longest; `None` otherwise.
 fn own_batch_held(chain: &Chain) -> Option<i64> {
     let batch = chain.batch.as_ref()?;
     let held_by = chain.held_by();
     matches!(held_by.first()?.by, Holder::Lane { lane, .. } if lane == batch.lane).then_some(batch.batch)
 }
 
-/// What held it up longest, in words.
+/// Describes the longest delay in words.
 fn mostly(held: &Held, total_ns: i64) -> String {
     let why = match &held.by {
         Holder::Lane { .. } => format!("because of {} ({})", holder(held), parts(held)),
@@ -106,12 +107,12 @@ fn mostly(held: &Held, total_ns: i64) -> String {
     format!("; {}, {}, {why}", part_of(held.ns, total_ns), milliseconds(held.ns))
 }
 
-/// What the longest of some times is of the whole.
+/// Describes the longest part's share of the whole time.
 pub fn part_of(ns: i64, total_ns: i64) -> &'static str {
     if ns > total_ns / 2 { "most of it" } else { "the longest part of it" }
 }
 
-/// Who held it up.
+/// Names the lane or the step that held the signal up.
 pub fn holder(held: &Held) -> String {
     match &held.by {
         Holder::Lane { lane, device } => format!("lane {lane} ({device})"),
@@ -119,13 +120,13 @@ pub fn holder(held: &Held) -> String {
     }
 }
 
-/// The waits of which it consists, the longest first.
+/// Lists the waits within a delay, the longest first.
 pub fn parts(held: &Held) -> String {
     let part = |wait: &Wait| format!("{} {}", name(wait.step), milliseconds(wait.ns));
     held.waits.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
-/// A row for each wait, with the time at its end and a sentence on it.
+/// Formats a row for each wait, with the time at its end and a sentence on it.
 pub fn wait_rows(mut at_ns: i64, waits: &[Wait], sentence: impl Fn(Step) -> String) -> String {
     let row = |wait: &Wait| {
         at_ns += wait.ns;
@@ -137,12 +138,12 @@ pub fn wait_rows(mut at_ns: i64, waits: &[Wait], sentence: impl Fn(Step) -> Stri
     aligned(&header, &rows)
 }
 
-/// The name of a step as JSON has it.
+/// Returns the name of a step, as in JSON.
 pub fn name(step: Step) -> String {
     serde_json::json!(step).as_str().unwrap_or_default().to_owned()
 }
 
-/// What a wait was, in a few words.
+/// Describes the cause of a wait in a few words.
 pub fn cause(step: Step) -> &'static str {
     match step {
         Step::Process => "because no process had begun that had the partition",
@@ -247,12 +248,12 @@ fn sentence(chain: &Chain, step: Step) -> String {
     }
 }
 
-/// The argument that names the partition of the journal where a chain's decisions are.
+/// Returns the argument that names the journal's partition with the chain's decisions.
 fn partition_of(chain: &Chain) -> String {
     chain.process.journal.map_or_else(String::new, partition_argument)
 }
 
-/// What held up the rows of other groups.
+/// Describes the batch that held up rows of other groups.
 fn others(last: &BatchFacts, partition: &str) -> String {
     let BatchFacts { batch, lane, device, at, completed, service_ns, .. } = last;
     let flight = completed.map_or(0, |completed| completed.at_ns - at.at_ns);
@@ -265,7 +266,7 @@ fn others(last: &BatchFacts, partition: &str) -> String {
     )
 }
 
-/// Why a batch was dispatched when it was, and not earlier.
+/// Explains why a batch was dispatched when it was, and not earlier.
 pub fn why_then(batch: &BatchFacts) -> String {
     let lane = format!("lane {}", batch.lane);
     let why = match (batch.reason, batch.trigger) {
@@ -301,7 +302,7 @@ pub fn why_then(batch: &BatchFacts) -> String {
     format!("why batch {} left then: {why}", batch.batch)
 }
 
-/// Why the batch went to its lane.
+/// Explains why the batch went to its lane.
 fn why_there(chain: &Chain, batch: &BatchFacts) -> String {
     let group = chain.arrival.map_or(-1, |arrival| arrival.group);
     let since = match batch.placed {

@@ -24,12 +24,12 @@ use crate::printable::is_terminal;
 use crate::settings::Settings;
 use crate::usage_error::UsageError;
 
-/// Steps, or prints what was asked for.
+/// Steps in the terminal, or prints the requested entries.
 pub fn execute(args: &DebugArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let OpenLog { log, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let journal = &settings.topics.names.journal;
     let mut stepper = Stepper::open(&*log, journal, args.partition)?;
-    // What is wrong with the log is told first: a terminal would not help.
+    // A bad log is reported first: a terminal would not help.
     if args.output.is_none() && !(stdin().is_terminal() && is_terminal()) {
         return Err(UsageError(
             "replay debug is used in a terminal, and standard input or output is none here: give `-o table` or `-o json` to print \

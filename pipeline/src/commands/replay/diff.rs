@@ -1,4 +1,4 @@
-//! `warptape replay diff`: where two runs parted, which groups lived elsewhere, and what it cost.
+//! `warptape replay diff`: compares two runs: their first difference, the groups on other lanes, and the cost.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -16,9 +16,9 @@ use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
 
-/// Most characters of a value that are shown.
+/// Greatest number of characters shown of a value.
 const VALUE_CHARS_MAX: usize = 48;
-/// Groups that are shown.
+/// Greatest number of groups shown.
 const GROUPS_SHOWN: usize = 10;
 
 /// Compares two logs.
@@ -224,7 +224,7 @@ fn push_moves(text: &mut String, found: &Diff) {
 
 fn costs(sides: &[Side; 2]) -> String {
     type Figure = fn(&Side) -> f64;
-    // Quantiles are known to three digits; all else is exact.
+    // Quantiles have three exact digits; all else is exact.
     let figures: [(&str, usize, Figure); 12] = [
         ("tick to signal, p50, ms", QUANTILE, |side| side.latency.p50_ns as f64 / 1e6),
         ("tick to signal, p99, ms", QUANTILE, |side| side.latency.p99_ns as f64 / 1e6),
@@ -257,10 +257,10 @@ fn costs(sides: &[Side; 2]) -> String {
     aligned(&COSTS, &rows)
 }
 
-/// Stands for the decimals of a figure that is known to three digits.
+/// Marks a figure with three exact digits, in place of its decimals.
 const QUANTILE: usize = usize::MAX;
 
-/// A number to three digits, in which what is before the point is whole.
+/// Formats a number with three significant digits, but all digits before the point.
 fn significant(value: f64) -> String {
     let (mut decimals, mut scaled) = (0, value.abs());
     while scaled > 0.0 && scaled < 100.0 && decimals < 9 {
@@ -270,7 +270,7 @@ fn significant(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Figures that a modelled run does not have.
+/// Figures that a modelled run lacks.
 const OF_TRANSACTIONS: [&str; 6] = [
     "tick to signal, p50, ms",
     "tick to signal, p99, ms",
@@ -280,7 +280,7 @@ const OF_TRANSACTIONS: [&str; 6] = [
     "commits aborted",
 ];
 
-/// Says which pauses are longer than what is counted of them.
+/// Adds the pauses that are longer than the part of them that is counted.
 fn push_cut_pauses(text: &mut String, sides: &[Side; 2]) {
     for (letter, side) in ["A", "B"].iter().zip(sides).filter(|(_, side)| side.totals.pauses_begun_before > 0)
     {
@@ -297,7 +297,7 @@ const COSTS: [(&str, Align); 4] =
 
 fn push_waits(text: &mut String, sides: &[Side; 2]) {
     let steps: BTreeSet<Step> = sides.iter().flat_map(|side| &side.waits).map(|wait| wait.step).collect();
-    // Up to a commit, which a modelled run does not have.
+    // These figures reach to a commit, which a modelled run does not have.
     if steps.is_empty() || sides.iter().any(|side| side.modelled_from.is_some()) {
         return;
     }

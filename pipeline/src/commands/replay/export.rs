@@ -1,4 +1,4 @@
-//! `warptape replay export`: a log, or a window of it, as one file or as tables.
+//! `warptape replay export`: writes a log, or a window of it, to one file or to tables.
 
 #[cfg(feature = "tables")]
 mod tables;
@@ -23,7 +23,7 @@ use crate::printable::stdout;
 use crate::settings::Settings;
 use crate::usage_error::UsageError;
 
-/// Writes the file.
+/// Writes the file or the tables.
 pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let window = Window { since: args.since, until: args.until, partition: args.partition };
     if window.is_backwards() {
@@ -84,7 +84,7 @@ fn print(exported: &Exported, args: &ExportArgs) -> anyhow::Result<()> {
     Ok(writeln!(out, "verify it with: warptape replay verify{outputs} --log sqlite:{path}")?)
 }
 
-/// A bar on standard error; nothing where that is no terminal.
+/// Returns a bar on standard error; hidden if that is no terminal.
 fn progress_bar() -> ProgressBar {
     let style = ProgressStyle::with_template("exporting {wide_bar} {percent}% {eta}");
     ProgressBar::new(0).with_style(style.expect("the template is valid"))

@@ -1,6 +1,7 @@
 //! `warptape replay verify --follow`: a verifier beside a running pipeline.
 //!
-//! A thread verifies; the main thread says how it goes and waits for a signal. A log that cannot be read is tried again, as long as it takes.
+//! A thread verifies; the main thread reports progress and waits for a signal. An unreadable log is retried without
+//! limit.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,18 +22,18 @@ use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::to_stderr;
 use crate::settings::Settings;
 
-/// Pause before the next look at a log that was verified to its end.
+/// Pause before the next look at a log verified to its end.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);
-/// Pause after a log that cannot be read.
+/// Pause after a failed read of the log.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
-/// Time between two lines of how it goes.
+/// Time between two lines of progress.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
-/// How long the thread may take to end: it may wait for a log that does not answer.
+/// Longest wait for the thread's end; it may be waiting for a log that does not answer.
 const END_MAX: Duration = Duration::from_secs(5);
-/// Time between two looks whether a signal has come.
+/// Time between two checks for a signal.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Verifies until a signal comes, or until the first difference where nobody is told of it.
+/// Verifies until a signal comes; without an endpoint, until the first difference.
 pub(super) fn execute(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let options = options(args, settings, schemas);
@@ -87,14 +88,14 @@ pub(super) fn execute(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<
         return Ok(ExitCode::SUCCESS);
     }
     if endpoint.is_some() {
-        // A verifier that was started again would begin behind the difference, and nobody would be told of it any more.
+        // A restarted verifier would begin behind the difference, and would no longer report it.
         to_stderr(format_args!("the verifier stays to tell of the difference, until Ctrl-C or SIGTERM"));
         while !interrupt.wait(LINE_INTERVAL) {}
     }
     Ok(ExitCode::from(DIVERGED))
 }
 
-/// Makes rounds until the sender is gone, or a difference is found.
+/// Verifies in rounds until the sender is gone, or a difference is found.
 fn follow(mut follower: Follower<'_>, progress: &VerifierProgress, stopped: &Receiver<()>) {
     let clock = Clock::start();
     let mut is_failing = false;

@@ -1,11 +1,11 @@
-//! What an input has beside the sentence on it, as tables.
+//! Tables with details of an input beyond its sentence.
 
 use serde_json::Value;
 use warptape_schemas::journal::{GroupArrival, Input, LaneSpec, ServicePoint, Started};
 
 use crate::commands::columns::{Align, aligned};
 
-/// The tables of an input, each behind an empty line; nothing where the sentence says all.
+/// Returns the tables of an input, each behind an empty line; empty if the sentence says all.
 pub fn of(input: &Input) -> anyhow::Result<String> {
     Ok(match input {
         Input::Started(started) => of_start(started)?,
@@ -22,7 +22,7 @@ pub fn of(input: &Input) -> anyhow::Result<String> {
     })
 }
 
-/// Lanes, and all that is configured.
+/// Returns tables of the lanes and of the whole configuration.
 fn of_start(started: &Started) -> anyhow::Result<String> {
     let row = |lane: &LaneSpec| {
         let numa = lane.numa_node.map_or_else(String::new, |node| node.to_string());
@@ -54,7 +54,7 @@ fn of_start(started: &Started) -> anyhow::Result<String> {
     Ok(format!("\n{}{}", aligned(&header, &rows), settings(&all, "setting")))
 }
 
-/// A line for each value within a value, by its path. Times are in milliseconds; what is not there is left out.
+/// Formats a line for each value within a value, by its path. Times are in milliseconds; absent values are left out.
 fn settings(value: &Value, title: &str) -> String {
     let mut rows = Vec::new();
     flatten("", value, &mut rows);
@@ -79,7 +79,7 @@ fn flatten(path: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
             let items: Vec<String> = items.iter().map(word).collect();
             rows.push(vec![path.to_owned(), items.join(", ")]);
         }
-        // The unit comes last, or before what limit it is: `probe_ns`, `probe_ns_max`.
+        // The unit is last in a name, or before the word for a limit: `probe_ns`, `probe_ns_max`.
         value => rows.push(match (path.rsplit_once("_ns"), value.as_i64()) {
             (Some((stem, limit @ ("" | "_max" | "_min"))), Some(ns)) => {
                 vec![format!("{stem}_ms{limit}"), milliseconds(ns)]
@@ -89,12 +89,12 @@ fn flatten(path: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
     }
 }
 
-/// A value without quotes.
+/// Formats a value without quotes.
 fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Numbers in columns, behind an empty line.
+/// Formats numbers in columns, behind an empty line.
 fn table(titles: &[&str], rows: Vec<Vec<String>>) -> String {
     let header: Vec<(&str, Align)> = titles.iter().map(|title| (*title, Align::Right)).collect();
     format!("\n{}", aligned(&header, &rows))
@@ -104,7 +104,7 @@ fn numbers<const N: usize>(numbers: [i64; N]) -> Vec<String> {
     numbers.iter().map(i64::to_string).collect()
 }
 
-/// Without a unit: the column's title has it.
+/// Formats milliseconds without a unit, because the column's title has it.
 fn milliseconds(ns: i64) -> String {
     (ns as f64 / 1e6).to_string()
 }

@@ -1,4 +1,4 @@
-//! `warptape replay report`: a run as one HTML page.
+//! `warptape replay report`: writes a run as one HTML page.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -47,7 +47,7 @@ pub fn execute(args: &ReportArgs, settings: &Settings) -> anyhow::Result<ExitCod
     print(args, &verdict)
 }
 
-/// The chain of causes of a signal, with what the scheduler has to say where its state is known.
+/// Explains a signal by its chain of causes, and by the scheduler's reasons if its state is known.
 fn explained(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -87,7 +87,7 @@ fn about(args: &ReportArgs, settings: &Settings) -> About {
     }
 }
 
-/// An argument as a shell takes it.
+/// Quotes an argument for a shell.
 fn quoted(argument: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+#".contains(&byte);
     match !argument.is_empty() && argument.bytes().all(is_plain) && !argument.starts_with('#') {

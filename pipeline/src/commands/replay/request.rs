@@ -1,4 +1,4 @@
-//! What led to the answer to a risk request, in words.
+//! Explains the answer to a risk request in words.
 
 use warptape_replay::chain::{Clock, RequestChain, Step};
 
@@ -6,7 +6,7 @@ use super::chain::{cause, milliseconds, name, part_of, push_line, push_paragraph
 use super::why;
 use crate::commands::columns::{numbered, utc};
 
-/// The whole chain.
+/// Returns the whole chain as text.
 pub fn text(chain: &RequestChain) -> String {
     let mut text = String::new();
     let class = serde_json::json!(chain.request.class);

@@ -1,4 +1,4 @@
-//! `warptape replay slowest`: the signals that took longest, each with the main cause.
+//! `warptape replay slowest`: lists the signals with the greatest latency, each with the main cause.
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `warptape replay timeline`: a run, or a window of it, as a trace that Perfetto shows.
+//! `warptape replay timeline`: writes a run, or a window of it, as a trace that Perfetto shows.
 
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! `warptape replay what-if`: a recorded run under another configuration of the scheduler. What is modelled, and how, is `warptape_what_if`'s.
+//! `warptape replay what-if`: models a recorded run under another configuration of the scheduler. The model is in
+//! `warptape_what_if`.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -21,7 +22,7 @@ use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::{stdout, to_stderr};
 use crate::settings::Settings;
 
-/// Most characters of a value that are shown.
+/// Greatest number of characters shown of a value.
 const VALUE_CHARS_MAX: usize = 60;
 
 /// Models and prints.
@@ -88,7 +89,7 @@ fn write(
     Ok(())
 }
 
-/// What is to be otherwise, with the network of a policy `dqn:FILE`.
+/// Returns the changes to the recorded run, with the network of a policy `dqn:FILE`.
 fn changes(args: &WhatIfArgs, recording: &Recording) -> anyhow::Result<Changes> {
     let changes = args.changes();
     let Some(policy) = args.policy.as_deref().filter(|policy| !is_of(policy, recording)) else {
@@ -104,7 +105,7 @@ fn changes(args: &WhatIfArgs, recording: &Recording) -> anyhow::Result<Changes> 
     }
 }
 
-/// Whether a policy names a network of the recorded run, or can only be meant so.
+/// True if a policy names a network of the recorded run, or can mean nothing else.
 fn is_of(policy: &str, recording: &Recording) -> bool {
     let is_recorded =
         |prefix: &str| recording.networks().iter().any(|trained| trained.hash.starts_with(prefix));
@@ -200,7 +201,7 @@ fn table(figures: &[FigureRow]) -> String {
     aligned(&header, &figures.iter().map(row).collect::<Vec<_>>())
 }
 
-/// A number to about four digits of another one.
+/// Rounds a number to about four digits of another one.
 fn rounded(value: f64, of: f64) -> String {
     let digits = match of.abs() {
         size if size >= 1_000.0 => 0,

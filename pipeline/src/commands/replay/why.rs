@@ -1,5 +1,5 @@
-//! `warptape replay why`: what led to a signal or a result; what the decisions of an entry were chosen among, by what, and what would have
-//! changed them.
+//! `warptape replay why`: explains a signal or a result by its causes. It explains the decisions of an entry by their
+//! alternatives, the criterion, and changes that would have led to other ones.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ use crate::printable::stdout;
 use crate::settings::Settings;
 use crate::usage_error::UsageError;
 
-/// Explains what the arguments name.
+/// Explains the subject of the arguments.
 pub fn execute(args: &WhyArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let options = super::sources(settings, schemas);
@@ -68,7 +68,7 @@ fn explain(
     }
 }
 
-/// An error; of a symbol that is not there with those whose names are similar.
+/// Adds similar names to the error of an unknown symbol.
 fn with_near_symbols(error: ReplayError) -> anyhow::Error {
     match error {
         ReplayError::NoSymbol { url, topic, symbol, known } => {
@@ -115,7 +115,7 @@ fn text(why: &Why) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What was decided of the same before.
+/// Describes the previous decision on the same subject.
 pub(super) fn said_before(before: &Before, started: Option<&Started>) -> String {
     match before {
         Before::Decided { at, decision } => format!(
@@ -140,7 +140,7 @@ pub(super) fn said_before(before: &Before, started: Option<&Started>) -> String 
     }
 }
 
-/// What a decision was chosen among, and below it what would have changed it.
+/// Formats the alternatives of a decision, and below them the changes that would have led to another one.
 pub(super) fn explained(explanation: &Explanation) -> String {
     let mut text = choices(&explanation.choices) + &measures(&explanation.measures);
     for otherwise in &explanation.otherwise {
@@ -149,7 +149,7 @@ pub(super) fn explained(explanation: &Explanation) -> String {
     text
 }
 
-/// What was chosen among, a row each, with a column for each figure that any of them has.
+/// Formats the alternatives, a row each, with a column for each figure that any of them has.
 pub(super) fn choices(choices: &[Choice]) -> String {
     let mut names: Vec<&'static str> = Vec::new();
     for term in choices.iter().flat_map(|choice| &choice.terms) {
@@ -166,7 +166,7 @@ pub(super) fn choices(choices: &[Choice]) -> String {
     header.extend(scored.then_some(("rank", Align::Right)));
     header.extend(titles.iter().map(|title| (title.as_str(), Align::Right)));
     header.push(("excluded", Align::Left));
-    // A score says nothing by itself. Of two alike the first one wins.
+    // The rank is shown, because a score alone says nothing. The first of two equal scores wins.
     let rank = |of: usize| {
         let score = choices[of].score?;
         let is_better = |(index, other): &(usize, &Choice)| {
@@ -190,10 +190,10 @@ pub(super) fn choices(choices: &[Choice]) -> String {
     aligned(&header, &rows)
 }
 
-/// The name of a figure as people read it: times are in milliseconds.
+/// Returns a figure's name for people: times are in milliseconds.
 fn titled(name: &str) -> String {
     match name {
-        // Those that the lane has beside the one that is placed.
+        // Groups of the lane besides the one to be placed.
         "groups" => "other_groups".to_owned(),
         _ => match (name.strip_suffix("_ns"), name.strip_suffix("_ns_per_s")) {
             (Some(stem), _) => format!("{stem}_ms"),
@@ -203,21 +203,21 @@ fn titled(name: &str) -> String {
     }
 }
 
-/// A figure of a name, in the unit that its title has.
+/// Formats a figure in the unit of its title.
 fn valued(name: &str, value: i64) -> String {
     match value {
         i64::MAX => "none".to_owned(),
-        // What tasks are ordered by is a time of day, or a time that something takes.
+        // The order of tasks is by a time of day, or by a duration.
         value if name == "ordered_by_ns" && value > YEARS_NS => utc(value),
         value if name.ends_with("_ns") || name.ends_with("_ns_per_s") => format!("{:.3}", value as f64 / 1e6),
         value => value.to_string(),
     }
 }
 
-/// No task takes so long: three years, in nanoseconds.
+/// Three years in nanoseconds, longer than any task: a greater value is a time of day.
 const YEARS_NS: i64 = 100_000_000_000_000_000;
 
-/// What was measured, a row each, with what it was held against.
+/// Formats the measured values, a row each, with the limits that they were compared with.
 fn measures(measures: &[Measure]) -> String {
     if measures.is_empty() {
         return String::new();
@@ -246,7 +246,7 @@ fn subject(subject: &Subject) -> String {
 
 pub(super) fn words(otherwise: &Otherwise) -> String {
     match otherwise {
-        // What was drawn may rank below what it was drawn instead of.
+        // A drawn alternative may rank below the one that it replaced.
         Otherwise::Next(next, Some(..0)) => format!("without it: {}, which ranks higher", subject(next)),
         Otherwise::Next(next, _) => format!("without it: {}", subject(next)),
         Otherwise::Unless(lane, reason) => {

@@ -1,4 +1,4 @@
-//! `warptape replay why-not`: why a lane had no more to do at a time.
+//! `warptape replay why-not`: explains why a lane had no more to do at a time.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
 
-/// Says how a lane stood.
+/// Describes the state of a lane.
 pub fn execute(args: &WhyNotArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let OpenLog { log, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let journal = &settings.topics.names.journal;
@@ -93,7 +93,7 @@ fn text(found: &LaneWhy) -> String {
     text
 }
 
-/// What took something of its weight or its service, and the command that explains it.
+/// Names the decision that took some of the lane's weight or its service, and the command that explains it.
 fn decided(before: &Before, journal: i32) -> String {
     let Before::Decided { at, decision } = before else {
         return "what took of its weight or its service was decided before the entries that were looked at"
@@ -108,7 +108,7 @@ fn decided(before: &Before, journal: i32) -> String {
     )
 }
 
-/// How long a row takes the lane, and the others.
+/// Formats the time of a row on the lane, and on the others.
 fn row_times(found: &LaneWhy) -> String {
     let (own, others): (Vec<&RowTime>, Vec<&RowTime>) =
         found.row_times.iter().partition(|time| time.lane == found.lane.load.lane);
@@ -126,10 +126,10 @@ fn row_time(ps: i64) -> String {
     }
 }
 
-/// Whether the lane is to get anything at all.
+/// Describes whether the lane gets any work at all.
 fn state(lane: &LaneExplanation) -> String {
     let breaker = match lane.breaker {
-        // An open one is what it is excluded for.
+        // An open breaker shows as the reason of exclusion.
         BreakerState::Closed | BreakerState::Open => "",
         BreakerState::HalfOpen => "; its breaker is half open, so that it gets half of its groups",
     };
@@ -142,7 +142,7 @@ fn state(lane: &LaneExplanation) -> String {
     };
     let heat = match lane.weight_withheld_percent {
         0 => String::new(),
-        // No weight falls below 1.
+        // A weight never falls below 1.
         percent if lane.load.weight == 1 => {
             format!(", the least there is, though its device's heat takes {percent} % of it")
         }
@@ -151,7 +151,7 @@ fn state(lane: &LaneExplanation) -> String {
     format!("{service}, weight {}{heat}{breaker}", lane.load.weight)
 }
 
-/// When it gets its next batch, and why not earlier.
+/// Describes the time of the lane's next batch, and why it is not earlier.
 fn next_batch(lane: &LaneExplanation, at_ns: i64) -> String {
     match lane.next_batch {
         NextBatch::NothingWaits => "no rows wait for it".to_owned(),
@@ -185,7 +185,7 @@ fn due(reason: ReleaseReason) -> &'static str {
     }
 }
 
-/// Numbers of groups and of their waiting rows by the reason why the lane would not get them.
+/// Returns numbers of groups and of their waiting rows, by the reason why the lane would not get them.
 fn reasons(lane: &LaneExplanation) -> BTreeMap<String, (i64, i64)> {
     let mut reasons: BTreeMap<String, (i64, i64)> = BTreeMap::new();
     for group in &lane.elsewhere {

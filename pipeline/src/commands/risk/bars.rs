@@ -10,7 +10,7 @@ use warptape_schemas::risk::SymbolBars;
 use crate::usage_error::UsageError;
 use warptape_sources::partition_of;
 
-/// Closes of each symbol in the order of the log, of bars of one specification.
+/// Returns the closes of each symbol's bars of one specification, in the order of the log.
 pub fn recorded(
     log: &dyn EventLog,
     signals: &str,

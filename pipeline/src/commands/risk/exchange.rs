@@ -1,4 +1,4 @@
-//! A request into the log, and its result out of it.
+//! Sends a request through the log and waits for its result.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,33 +21,33 @@ use crate::transaction::TransactionWriter;
 use crate::usage_error::UsageError;
 use warptape_sources::partition_of;
 
-/// How long a poll waits before Ctrl-C is looked at again.
+/// Longest poll before Ctrl-C is checked again.
 const POLL: Duration = Duration::from_millis(100);
 const POLL_RECORDS_MAX: usize = 256;
 const POLL_BYTES_MAX: usize = 4 << 20;
 
-/// A result, and where it stands.
+/// A result with its place in the log.
 pub struct Answer {
     pub result: RiskResult,
     pub place: TopicPartition,
     pub offset: i64,
 }
 
-/// A request that is to be answered.
+/// A request to send.
 pub struct Asked<'a> {
     pub request: &'a RiskRequest,
-    /// Transactional id that nobody else has.
+    /// Transactional id, unique to this command.
     pub name: &'a str,
     pub timeout: Duration,
-    /// True if it is answered only once ticks are caught up with.
+    /// True if the answer must wait until the pipeline has caught up with the ticks.
     pub waits: bool,
 }
 
 impl Asked<'_> {
-    /// Sends the request and waits for its result. Who gives up waiting cancels it.
+    /// Sends the request and waits for its result. A caller that stops waiting cancels it.
     pub fn ask(&self, settings: &Settings) -> anyhow::Result<Answer> {
         let names = &settings.topics.names;
-        // A log that does not exist is not made for this.
+        // The command creates no log.
         let shown = open_log(settings, Purpose::Show)?.log;
         let partitions = partitions(&*shown, settings)?;
         let (partition, key) = match &self.request.cancels {
@@ -68,7 +68,7 @@ impl Asked<'_> {
                 self.timeout.as_secs()
             ));
         }
-        // Where the results end now: the one that is waited for comes behind.
+        // Reads the results from their present end, because the awaited one comes behind it.
         let mut reader = reader_at_end(&*log, &results)?;
         let interrupt = Interrupt::install()?;
         let headers = if self.waits { vec![(WAIT_HEADER.to_owned(), Vec::new())] } else { Vec::new() };
@@ -100,7 +100,7 @@ impl Asked<'_> {
         )
     }
 
-    /// Says that nobody waits for the result any more.
+    /// Cancels the request, because the command no longer waits for its result.
     fn cancel(
         &self,
         log: &Arc<dyn EventLog>,
@@ -119,7 +119,7 @@ impl Asked<'_> {
     }
 }
 
-/// The partition and key of a request that may have no answer yet.
+/// Returns the partition and key of a request that may still be unanswered.
 fn place_of(
     log: &dyn EventLog,
     settings: &Settings,
@@ -130,7 +130,7 @@ fn place_of(
     for partition in 0..partitions {
         let place = TopicPartition { topic: topic.clone(), partition };
         let OffsetRange { first, next } = log.reader(std::slice::from_ref(&place))?.offsets(&place)?;
-        // All before the committed one are answered.
+        // All requests before the committed offset are answered.
         let committed = log.committed(&settings.engine.group, &place)?.unwrap_or(first);
         let range = OffsetRange { first: committed.clamp(first, next), next };
         let mut reader = PartitionReader::open(log, place, range)?;
@@ -149,7 +149,7 @@ fn place_of(
     bail!(message)
 }
 
-/// The first result of a request with its offset; `None` when the time is over, or at an interrupt.
+/// Returns the first result of a request with its offset; `None` after the time limit or an interrupt.
 fn wait_for(
     reader: &mut dyn Consumer,
     request_id: &str,
@@ -162,7 +162,7 @@ fn wait_for(
             continue;
         };
         for record in records {
-            // What others wrote and nobody can read is no result.
+            // Unreadable records of other writers are no results.
             let Ok(result) = decode_risk_result(&record.value) else { continue };
             if result.request_id == request_id {
                 return Ok(Some((result, record.offset)));
@@ -192,7 +192,7 @@ fn send(
     writer.write_surely(&transaction)
 }
 
-/// The number of partitions of the topics of requests and results, which is that of the ticks.
+/// Returns the number of partitions of the topics of requests and results, which is that of the ticks.
 fn partitions(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<i32> {
     let names = &settings.topics.names;
     let topics = log.topics_named(&[&names.ticks, &names.risk_requests, &names.risk_results])?;

@@ -1,5 +1,5 @@
-//! Books that are too large for one record: a stress is asked for part by part, because profits in a scenario add up. Measures of a
-//! distribution do not: the value at risk of a whole is no sum of those of its parts.
+//! Books too large for one record. A stress is divided into parts, because profits in a scenario add up. Measures of a
+//! distribution are not divided: the value at risk of a whole is no sum of those of its parts.
 
 use warptape_schemas::risk::{
     Asset, AssetKind, BadPosition, Instrument, PortfolioProblem, Position, Quantity, RiskError,
@@ -10,14 +10,14 @@ use super::exchange::Answer;
 use super::warnings;
 use crate::usage_error::UsageError;
 
-/// Positions of a part.
+/// Number of positions in a part.
 const POSITIONS: usize = 8_000;
-/// Positions of a request at most, which its schema says.
+/// Greatest number of positions in a request, as its schema says.
 const POSITIONS_MAX: usize = 65_536;
-/// How errors name a position: its place follows.
+/// Prefix by which errors name a position; its index follows.
 const POSITION: &str = "problem.positions[";
 
-/// The parts of a request; itself, where it need not be divided.
+/// Returns the parts of a request, or the request itself if it need not be divided.
 pub fn of(request: RiskRequest) -> Result<Vec<RiskRequest>, UsageError> {
     let RiskProblem::Portfolio(problem) = &request.problem else { return Ok(vec![request]) };
     let is_stress = matches!(problem.measure, RiskMeasure::Stress(_));
@@ -42,8 +42,8 @@ pub fn of(request: RiskRequest) -> Result<Vec<RiskRequest>, UsageError> {
     Ok(problem.positions.chunks(POSITIONS).enumerate().map(part).collect())
 }
 
-/// The answer to all parts: that of the first with the sum of all. What the first took of the market, the others are given. A part of bad
-/// positions alone is asked for once more, beside a good one.
+/// Returns the answer to all parts: the first part's, with the sum of all. The other parts get the first part's market
+/// data. A part with bad positions only is asked again with a good one.
 pub fn answer(
     parts: Vec<RiskRequest>,
     ask: &mut dyn FnMut(&RiskRequest) -> anyhow::Result<Answer>,
@@ -89,8 +89,8 @@ fn may_be_of_rows(code: RiskErrorCode) -> bool {
     )
 }
 
-/// A part with a position more, which has a value whatever the others are. Where none of the others has one, their answer is an error, and this
-/// one's a stress in which they are bad rows.
+/// Returns the part with one more position, which always has a value. Without any valid position the answer is an
+/// error. With this one it is a stress that lists the others as bad rows.
 fn with_a_good_position(part: &RiskRequest) -> RiskRequest {
     let mut request = RiskRequest { request_id: format!("{}-again", part.request_id), ..part.clone() };
     if let RiskProblem::Portfolio(problem) = &mut request.problem {
@@ -109,7 +109,7 @@ fn with_a_good_position(part: &RiskRequest) -> RiskRequest {
     request
 }
 
-/// The sum of stresses of parts, in their order, of so many positions in all; `None` if none of these has a value.
+/// Returns the sum of the parts' stresses, in their order; `None` if none of the `positions` in all has a value.
 fn sum(outcomes: Vec<RiskOutcome>, positions: usize) -> Option<RiskOutcome> {
     let mut whole: Option<StressResult> = None;
     for (number, outcome) in outcomes.into_iter().enumerate() {
@@ -133,12 +133,12 @@ fn sum(outcomes: Vec<RiskOutcome>, positions: usize) -> Option<RiskOutcome> {
     whole.filter(|whole| whole.bad_positions.len() < positions).map(RiskOutcome::Stress)
 }
 
-/// An error of the part that begins with this position, as one of the whole.
+/// Converts an error of the part that begins with this position to one of the whole.
 fn error_in_whole(error: RiskError, first: usize) -> RiskError {
     RiskError { field: in_whole(&error.field, first), ..error }
 }
 
-/// A text that begins with a position of a part, with its place in the whole.
+/// Converts a position at the beginning of a text from its place in the part to its place in the whole.
 fn in_whole(text: &str, first: usize) -> String {
     let place = text.strip_prefix(POSITION).and_then(|rest| rest.split_once(']'));
     match place.and_then(|(place, rest)| Some((place.parse::<usize>().ok()?, rest))) {
@@ -192,7 +192,7 @@ mod tests {
                "bad_positions": bad.iter().map(bad_position).collect::<Vec<_>>()})
     }
 
-    /// The answer of so many positions, whose parts are answered by these outcomes; and what was asked.
+    /// Returns the answer for so many positions with these outcomes of their parts, and the requests sent.
     fn answered(positions: usize, outcomes: &[serde_json::Value]) -> (RiskOutcome, Vec<String>) {
         let measure = json!({"type": "stress", "scenarios": [{"name": "down"}]});
         let (mut asked, mut outcomes) = (Vec::new(), outcomes.iter());
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(bad, [(3, first), (8_003, second)]);
     }
 
-    /// The error of its first row is no error of the whole, if other parts have good positions.
+    /// The error of a part's first row is no error of the whole if other parts have good positions.
     #[test]
     fn a_part_of_bad_positions_alone_is_bad_rows() {
         let of_row = error("BAD_PARAMETER", "problem.positions[1].quantity");
@@ -231,12 +231,12 @@ mod tests {
         assert_eq!(asked, ["r-part-0 8000", "r-part-1 2", "r-part-1-again 3"]);
         assert_eq!((whole.value, whole.scenarios[0].profit), (1.0, -2.0));
         assert_eq!(whole.bad_positions.iter().map(|bad| bad.position).collect::<Vec<_>>(), [8_000, 8_001]);
-        // Without any good position, the error of the first is that of all.
+        // Without any good position, the error of the first one is that of all.
         let all: Vec<usize> = (0..8_000).collect();
         let parts = [of_row.clone(), stress(0.0, 0.0, &all), of_row.clone(), stress(0.0, 0.0, &[0, 1])];
         let (RiskOutcome::Error(found), _) = answered(8_002, &parts) else { panic!("no stress") };
         assert_eq!(found.field, "problem.positions[1].quantity");
-        // An error of another kind remains one, with the place in the whole.
+        // An error of another kind stays one, with the place in the whole.
         let parts = [stress(1.0, -2.0, &[]), of_row.clone(), of_row];
         let (RiskOutcome::Error(found), _) = answered(8_002, &parts) else { panic!("no stress") };
         assert_eq!(found.field, "problem.positions[8001].quantity");

@@ -1,4 +1,4 @@
-//! The request that arguments ask for: read from a file, or made of flags in the same JSON form.
+//! Builds the request of the arguments: from a file, or from flags in the same JSON form.
 
 mod parse;
 mod portfolio_file;
@@ -18,20 +18,21 @@ use crate::cli::{
 };
 use crate::usage_error::UsageError;
 
-/// Days of a year.
+/// Days in a year.
 const YEAR_DAYS: f64 = 365.0;
-/// Samples of a simulation where no number is given.
+/// Samples of a simulation if no number is given.
 const PATHS_DEFAULT: i64 = 1 << 20;
-/// Rules of a request at most.
+/// Greatest number of rules in a request.
 const RULES_MAX: usize = 20_000;
 const NS_PER_MS: i64 = 1_000_000;
-/// Longest text of a request.
+/// Greatest length of a request's text, in bytes.
 const REQUEST_BYTES_MAX: u64 = 256 << 20;
 
-/// Gives the bars that flags ask for, as JSON.
+/// Reads the bars that flags ask for, as JSON.
 pub type ReadBars<'a> = &'a dyn Fn(&RecordedFlags) -> anyhow::Result<Value>;
 
-/// The request of a command, and the rows of a file that it was made of. `made_up_id` is its id where none is given.
+/// Returns the request of a command, and the rows of a file that it was made of. `made_up_id` is its id if none is
+/// given.
 pub fn request_of(
     command: &RiskCommand,
     now_ns: i64,
@@ -77,14 +78,14 @@ pub fn request_of(
     Ok((request, rows))
 }
 
-/// What cancels a request, but for its own id. It asks nothing besides.
+/// Returns the fields of a cancelling request besides its own id.
 pub fn cancelling(request_id: &str) -> Map<String, Value> {
     let mut request = of_problem(json!({"type": "options", "assets": [], "options": []}));
     request.insert("cancels".to_owned(), json!(request_id));
     request
 }
 
-/// The request of a file, with the positions of another one in place of its own.
+/// Returns the request of a file, with positions from another file in place of its own.
 fn portfolio(args: &PortfolioArgs) -> Result<(Map<String, Value>, RowPlaces), UsageError> {
     let (mut request, mut rows) = (read_object(&args.file)?, RowPlaces::default());
     if let Some(file) = &args.positions {
@@ -108,7 +109,7 @@ fn read_object(path: &Path) -> Result<Map<String, Value>, UsageError> {
     }
 }
 
-/// The JSON value in a file, or on standard input.
+/// Reads the JSON value in a file, or on standard input.
 pub fn read_json(path: &Path) -> Result<Value, UsageError> {
     let text = match path == Path::new("-") {
         true => bounded_file::read_stdin(REQUEST_BYTES_MAX),
@@ -125,7 +126,7 @@ pub fn read_json(path: &Path) -> Result<Value, UsageError> {
     })
 }
 
-/// Puts what flags say about the asking over what the request has.
+/// Overrides fields of the request by the common flags.
 fn overlay(request: &mut Map<String, Value>, asking: &AskingArgs, now_ns: i64, made_up_id: &str) {
     let deadline = asking.deadline_ms.map(|ms| json!(now_ns.saturating_add(ms.saturating_mul(NS_PER_MS))));
     let given = [
@@ -144,7 +145,7 @@ fn overlay(request: &mut Map<String, Value>, asking: &AskingArgs, now_ns: i64, m
     request.entry("request_id").or_insert_with(|| json!(made_up_id));
 }
 
-/// Refuses a request that another command is for.
+/// Refuses a request for another command.
 fn check_kind(command: &RiskCommand, request: &RiskRequest) -> Result<(), UsageError> {
     let fitting = fitting_commands(&request.problem);
     let name = name_of(command);
@@ -172,7 +173,7 @@ fn name_of(command: &RiskCommand) -> &'static str {
     }
 }
 
-/// The commands for a problem; a kind that has none of its own is asked for by `request`.
+/// Returns the commands for a problem; `request` takes kinds that have no command of their own.
 fn fitting_commands(problem: &RiskProblem) -> &'static [&'static str] {
     match problem {
         RiskProblem::Options(_) | RiskProblem::Simulation(_) | RiskProblem::Contracts(_) => {
@@ -200,7 +201,8 @@ fn is_stress(problem: &RiskProblem) -> bool {
     matches!(problem, RiskProblem::Portfolio(portfolio) if matches!(portfolio.measure, RiskMeasure::Stress(_)))
 }
 
-/// The first symbol of which anything is taken from the market: the request goes where its ticks are.
+/// Returns the first symbol with data from the market: the request goes to the partition of its ticks. `None` if there
+/// is none.
 pub fn market_symbol(problem: &RiskProblem) -> Option<&str> {
     symbols_of(problem).next()
 }
@@ -254,7 +256,7 @@ fn implied_problem(args: &ImpliedVolArgs) -> Result<Value, UsageError> {
     }))
 }
 
-/// What is not given is the market's where there is a symbol.
+/// Builds the asset. With a symbol, missing fields come from the market.
 fn asset(option: &OptionFlags, volatility: Option<f64>, wants_volatility: bool) -> Result<Value, UsageError> {
     let of = |given: Option<f64>, flag: &str| match (given, &option.symbol) {
         (Some(number), _) => Ok(json!(number)),
@@ -285,7 +287,7 @@ fn contract(option: &OptionFlags, simulation: &SimulationFlags) -> Result<Value,
     let name = simulation.contract.as_deref().unwrap_or("european");
     let mut contract = json!({"type": name, "kind": kind(option)?});
     contract["strike"] = match option.strike {
-        // A floating strike.
+        // The strike is floating.
         None if name == "lookback" => Value::Null,
         _ => json!(strike(option)?),
     };
@@ -351,7 +353,7 @@ fn combination_count(rule: &Value) -> usize {
     lists.map(Vec::len).fold(1, usize::saturating_mul)
 }
 
-/// A rule for each combination of the numbers that stand in lists.
+/// Returns a rule for each combination of the numbers in lists.
 fn combinations(rule: Value) -> Vec<Value> {
     let Value::Object(fields) = rule else { return vec![rule] };
     let mut rules = vec![Map::new()];

@@ -1,4 +1,4 @@
-//! Rows of a CSV or Parquet file: cells by the names of their columns, with the place of each for what is wrong with it.
+//! Rows of a CSV or Parquet file: cells by the names of their columns, each with its place for errors.
 
 #[cfg(feature = "tables")]
 mod of_parquet;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use crate::bounded_file;
 use crate::usage_error::UsageError;
 
-/// Longest file.
+/// Greatest length of a file, in bytes.
 const BYTES_MAX: u64 = 256 << 20;
-/// Rows at most.
+/// Greatest number of rows.
 pub const ROWS_MAX: usize = 1_000_000;
-/// Columns at most.
+/// Greatest number of columns.
 const COLUMNS_MAX: usize = 256;
 
 /// A table in a file.
@@ -24,16 +24,16 @@ pub struct Rows {
     places: Places,
 }
 
-/// Where rows stand.
+/// Places of rows in the file.
 enum Places {
     /// The line that each row begins in, from 1.
     Lines(Vec<usize>),
-    /// Rows are numbered from 1.
+    /// The rows' numbers, from 1.
     #[cfg(feature = "tables")]
     Numbers,
 }
 
-/// A record of a text, with the line that it begins in, from 1.
+/// A record of a text.
 struct Record {
     line: usize,
     fields: Vec<String>,
@@ -42,11 +42,11 @@ struct Record {
 /// A cell of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Nothing is there.
+    /// An empty cell.
     Empty,
-    /// As it is written.
+    /// Text as written.
     Text(String),
-    /// A number of a file that has numbers.
+    /// A number, from a file with typed columns.
     #[cfg(feature = "tables")]
     Number(f64),
     /// Yes or no.
@@ -61,7 +61,7 @@ pub struct FileRow<'a> {
     cells: BTreeMap<&'a str, &'a Cell>,
 }
 
-/// True if a file is one of rows, by its name.
+/// True if a file holds rows, by its name.
 pub fn is_table(path: &Path) -> bool {
     matches!(extension(path).as_str(), "csv" | "parquet")
 }
@@ -71,7 +71,7 @@ fn extension(path: &Path) -> String {
 }
 
 impl Rows {
-    /// Reads a file whose columns are all among these.
+    /// Reads a file; all its columns must be among these.
     pub fn read(path: &Path, known: &[&str]) -> Result<Self, UsageError> {
         let unread = |error: std::io::Error| mistake(path, &error.to_string());
         let rows = match extension(path).as_str() {
@@ -118,7 +118,7 @@ impl Rows {
         Ok(Self { path: path.to_owned(), columns, rows, places: Places::Lines(lines) })
     }
 
-    /// Where a row stands: `line 3`.
+    /// Returns the place of a row: `line 3`.
     fn place(&self, number: usize) -> String {
         match &self.places {
             Places::Lines(lines) => format!("line {}", lines[number]),
@@ -127,7 +127,8 @@ impl Rows {
         }
     }
 
-    /// Where a column of a row stands: `book.csv: line 3, column `strike``. Names only the row where the file has no such column.
+    /// Returns the place of a column in a row: `book.csv: line 3, column `strike``. Names only the row if the file
+    /// lacks the column.
     pub fn cell_place(&self, number: usize, column: &str) -> String {
         let row = format!("{}: {}", self.path.display(), self.place(number));
         match self.columns.iter().any(|known| known == column) {
@@ -140,13 +141,13 @@ impl Rows {
         self.rows.len()
     }
 
-    /// True if something is in a column of a row.
+    /// True if a cell is not empty.
     pub fn has_cell(&self, number: usize, column: &str) -> bool {
         let place = self.columns.iter().position(|known| known == column);
         place.is_some_and(|place| self.rows[number][place] != Cell::Empty)
     }
 
-    /// The rows, in order.
+    /// Returns the rows, in order.
     pub fn iter(&self) -> impl Iterator<Item = FileRow<'_>> {
         self.rows.iter().enumerate().map(|(number, cells)| {
             let cells = self.columns.iter().map(String::as_str).zip(cells).collect();
@@ -156,7 +157,7 @@ impl Rows {
 }
 
 impl FileRow<'_> {
-    /// A text; `None` where nothing is there.
+    /// Returns a text; `None` for an empty cell.
     pub fn text(&self, column: &str) -> Option<String> {
         match self.cells.get(column)? {
             Cell::Empty => None,
@@ -168,7 +169,7 @@ impl FileRow<'_> {
         }
     }
 
-    /// A number, which is finite.
+    /// Returns a finite number; `None` for an empty cell.
     pub fn number(&self, column: &str) -> Result<Option<f64>, UsageError> {
         let (number, text): (Option<f64>, String) = match self.cells.get(column) {
             None | Some(Cell::Empty) => return Ok(None),
@@ -184,7 +185,7 @@ impl FileRow<'_> {
         }
     }
 
-    /// Yes or no; no where nothing is there.
+    /// Returns a flag; false for an empty cell.
     pub fn flag(&self, column: &str) -> Result<bool, UsageError> {
         match self.text(column).map(|text| text.to_ascii_lowercase()).as_deref() {
             None | Some("false" | "no" | "0") => Ok(false),
@@ -193,7 +194,7 @@ impl FileRow<'_> {
         }
     }
 
-    /// What is wrong with a column of the row, and where.
+    /// Returns the error for a column of the row, with its place.
     pub fn mistake(&self, column: &str, what: &str) -> UsageError {
         mistake(&self.of.path, &format!("{}, column `{column}`: {what}", self.of.place(self.number)))
     }
@@ -210,7 +211,7 @@ fn mistake(path: &Path, what: &str) -> UsageError {
     UsageError(format!("{}: {what}", path.display()))
 }
 
-/// Records of CSV: commas, quotes that are doubled within, lines that end in one way or the other. Empty lines are none.
+/// Splits CSV into records: commas, doubled quotes within quotes, either line ending. Empty lines are skipped.
 fn records(path: &Path, text: &str) -> Result<Vec<Record>, UsageError> {
     let (mut records, mut field) = (Vec::new(), String::new());
     let mut record = Record { line: 1, fields: Vec::new() };
@@ -301,7 +302,7 @@ mod tests {
         assert!(error.ends_with(": line 3, column `strike`: `1o` is no number"), "{error}");
     }
 
-    /// Empty lines and breaks within quotes are lines of the file as others are.
+    /// Empty lines and line breaks within quotes count as lines of the file.
     #[test]
     fn mistakes_have_the_line_of_the_file() {
         for number in ["1o", "nan", "inf", "-Infinity", "1e999"] {

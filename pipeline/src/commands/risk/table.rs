@@ -1,4 +1,4 @@
-//! A result for people: its numbers in columns, and below them what they were computed on and by whom.
+//! A result for people: its numbers in columns, and below them their origin.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ use crate::commands::tail::layout::float;
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_S: f64 = 1e9;
 
-/// The whole text of a result that is no error.
+/// Returns the whole text of a result without an error.
 pub fn of(request: &RiskRequest, answer: &Answer, wants_greeks: bool, url: &str) -> String {
     let mut text = match (&answer.result.outcome, &request.problem) {
         _ if answer.result.cancels.is_some() => {
@@ -51,8 +51,8 @@ pub fn of(request: &RiskRequest, answer: &Answer, wants_greeks: bool, url: &str)
     text
 }
 
-/// An answer that has no words of its own: its lists side by side as columns, by the names that they have in JSON, and below them its other
-/// fields. A list with a number for each asset has the assets before it.
+/// Formats an answer without a layout of its own: its lists as columns with their JSON names, and below them its other
+/// fields. Assets come first if a list has a number for each.
 fn of_lists(outcome: &RiskOutcome, problem: &RiskProblem) -> String {
     let outcome = serde_json::to_value(outcome).unwrap_or_default();
     let fields = || outcome.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
@@ -71,7 +71,7 @@ fn of_lists(outcome: &RiskOutcome, problem: &RiskProblem) -> String {
         columns.push(("ASSET".to_owned(), Align::Left, symbols));
     }
     for (name, list) in lists {
-        // Records have a column for each of their fields.
+        // Records get a column for each of their fields.
         match list.first().and_then(Value::as_object) {
             None => columns.push((title(name), Align::Right, list.iter().map(cell).collect())),
             Some(record) => columns.extend(record.keys().map(|field| {
@@ -93,12 +93,12 @@ fn of_lists(outcome: &RiskOutcome, problem: &RiskProblem) -> String {
     text
 }
 
-/// A code as the schema has it.
+/// Returns a code's name in the schema.
 pub fn code(code: RiskErrorCode) -> String {
     word(&code)
 }
 
-/// An enum's name in JSON.
+/// Returns an enum's name in JSON.
 fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,
@@ -106,7 +106,7 @@ fn word(value: &impl Serialize) -> String {
     }
 }
 
-/// Words first, numbers behind.
+/// Returns columns of words, then of numbers.
 fn columns(words: &[&'static str], numbers: &[&'static str]) -> Vec<(&'static str, Align)> {
     let words = words.iter().map(|title| (*title, Align::Left));
     words.chain(numbers.iter().map(|title| (*title, Align::Right))).collect()
@@ -123,7 +123,7 @@ fn contract_cells(NamedContract { id, contract }: &NamedContract) -> Vec<String>
     vec![id.clone(), text("type"), text("kind"), number("strike"), number("expiry_years")]
 }
 
-/// Options of any kind: what a problem says of each, by the names that it has in JSON.
+/// Formats options of any kind, each with the problem's fields by their JSON names.
 fn named_options(result: &OptionResult, problem: &RiskProblem, wants_greeks: bool) -> String {
     let problem = serde_json::to_value(problem).unwrap_or_default();
     let asked: Vec<&serde_json::Map<String, Value>> =
@@ -149,7 +149,7 @@ fn named_options(result: &OptionResult, problem: &RiskProblem, wants_greeks: boo
     options(result, header.collect(), asked.iter().map(cells).collect(), wants_greeks)
 }
 
-/// `cells` are what was asked of each option, under the first columns.
+/// Formats options; `cells` are the fields of each option, under the first columns.
 fn options(
     result: &OptionResult,
     mut header: Vec<(&str, Align)>,
@@ -334,7 +334,7 @@ fn sweep(result: &SweepResult, rules: &[TradingRule]) -> String {
     aligned(&columns(&["RULE"], &["PROFIT", "DRAWDOWN", "SHARPE", "TRADES"]), &rows)
 }
 
-/// `ema-cross fast=5 slow=20`.
+/// Formats a rule: `ema-cross fast=5 slow=20`.
 fn rule_text(rule: &TradingRule) -> String {
     let value = serde_json::to_value(rule).unwrap_or_default();
     let name = value["type"].as_str().unwrap_or_default().to_owned();
@@ -344,7 +344,7 @@ fn rule_text(rule: &TradingRule) -> String {
 
 const STRING: &str = "a string takes any text";
 
-/// What the numbers were computed on, when, where, and by which decision.
+/// Describes the origin of the numbers: data, time, place, and the decision that scheduled them.
 fn origin(answer: &Answer, url: &str) -> String {
     let result = &answer.result;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What an answer is warned of: markets that are old, rows without numbers, errors that say little.
+//! Warnings about an answer: old markets, rows without numbers, errors that say little.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use warptape_schemas::risk::{
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// All warnings, as of now.
+/// Returns all warnings, as of now.
 pub fn of(result: &RiskResult, now_ns: i64, max_age_ns: i64) -> Vec<String> {
     let old = result.as_of.iter().filter_map(|taken| {
         let time_ns = taken.time_ns?;
@@ -52,7 +52,7 @@ pub fn of(result: &RiskResult, now_ns: i64, max_age_ns: i64) -> Vec<String> {
     warnings
 }
 
-/// `3 h 20 min`: the two greatest units.
+/// Formats a duration with its two greatest units: `3 h 20 min`.
 fn duration(seconds: i64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
     let first = units.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(units.len() - 1);
@@ -66,7 +66,7 @@ fn duration(seconds: i64) -> String {
     text
 }
 
-/// Gives assets what was taken of the market for them before.
+/// Gives assets the market data that an earlier part used for them.
 pub fn give(assets: &mut [Asset], as_of: &[MarketAsOf]) {
     let taken: BTreeMap<&str, &MarketAsOf> =
         as_of.iter().map(|taken| (taken.symbol.as_str(), taken)).collect();

@@ -1,4 +1,4 @@
-//! Runs a published experiment anew and prints its page.
+//! Repeats a published experiment and prints its page.
 
 use std::io::Write;
 
@@ -13,10 +13,10 @@ pub fn run(seeds: u64, out: &mut impl Write) -> anyhow::Result<()> {
     run_jobs(seeds, JOBS, out)
 }
 
-/// Likewise, with so many jobs a run.
+/// Runs all methods in all loops, with this number of jobs in a run.
 pub fn run_jobs(seeds: u64, jobs: usize, out: &mut impl Write) -> anyhow::Result<()> {
     let (fleet, scenes) = (Fleet::volta_turing_radeon(), scenes(jobs));
-    // Schedules that know all sizes are one more method.
+    // Clairvoyant schedules are one more method.
     let mut progress = SeedsProgress::new((scenes.len() * (METHODS.len() + 1)) as u64 * seeds);
     let production = production();
     let (mut found, mut ideals) = (Vec::new(), Vec::new());

@@ -13,7 +13,7 @@ use super::policies::Policy;
 use crate::cli::SimulateArgs;
 use lanes::{timeline, utilisation};
 
-/// Tasks of the run whose lanes are shown over time: more are not told apart.
+/// Tasks of the run whose lanes are shown over time: more could not be told apart.
 const TIMELINE_TASKS: usize = 100;
 
 const COMPLETION: Words<'_> = Words {
@@ -37,7 +37,8 @@ pub fn extend(series: &mut Vec<Series>, load: f64, rows: &[FigureRow]) {
     series.iter_mut().for_each(|one| one.points.sort_by(|one, other| one.at.total_cmp(&other.at)));
 }
 
-/// Writes the pictures: completion time against load where loads were given, and for each policy the run of the first seed at the last load.
+/// Writes the pictures: completion time against load if loads are given, and for each policy the run of the first seed
+/// at the last load.
 pub fn write(
     folder: &Path,
     (policies, args): (&[Policy], &SimulateArgs),

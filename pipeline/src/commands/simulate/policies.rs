@@ -1,4 +1,4 @@
-//! Policies that are held against each other: names, and files of networks.
+//! Policies to compare: names, and files of networks.
 
 use warptape_scheduler::{TASK_POLICIES, dqn};
 use warptape_schemas::journal::{SchedulerConfig, Trained};
@@ -9,30 +9,30 @@ use crate::network_file;
 use crate::settings::{Sources, load};
 use crate::usage_error::UsageError;
 
-/// Digits of a network's hash in tables: as many as name it to `warptape control`.
+/// Digits of a network's hash in tables, as many as `warptape control` accepts as a name.
 const HASH_DIGITS: usize = 8;
 
-/// What `warptape run` tells the scheduler where nothing is configured.
+/// Returns the scheduler's configuration of `warptape run` without settings.
 pub fn production() -> SchedulerConfig {
     let (settings, _) = load(&Sources::default()).expect("the defaults are good");
     settings.engine_config(None).core.scheduler
 }
 
-/// A policy that is run.
+/// A policy to run.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// What it is called in tables and pictures.
+    /// Name in tables and pictures.
     pub label: String,
-    /// What the scheduler or a baseline is called.
+    /// Name for the scheduler or the baselines.
     name: String,
-    /// Its network, where it has one.
+    /// Network of the policy; `None` for a policy without one.
     network: Option<Trained>,
-    /// What is to be said of it.
+    /// Remark on the policy below the tables; `None` if there is none.
     pub remark: Option<String>,
 }
 
 impl Policy {
-    /// The policy that is given as `--policy`, for a fleet of so many lanes.
+    /// Parses a policy of `--policy`, for a fleet of so many lanes.
     pub fn new(given: &str, lanes: usize) -> Result<Self, UsageError> {
         let is_known = |name: &str| TASK_POLICIES.contains(&name) || BASELINES.contains(&name);
         if is_known(given) {
@@ -53,12 +53,13 @@ impl Policy {
         Ok(Self { label, name: dqn::name(&trained.hash), network: Some(trained), remark: Some(remark) })
     }
 
-    /// Whether it is of the simulator alone.
+    /// True if only the simulator has the policy.
     pub fn is_baseline(&self) -> bool {
         BASELINES.contains(&self.name.as_str())
     }
 
-    /// Options of a run under it, with what is the same for all policies: the configuration of production where nothing is configured.
+    /// Returns the options of a run under the policy. All else is the same for all policies: the default configuration
+    /// of production.
     pub fn options(&self, args: &SimulateArgs, scaling: Scaling) -> Options {
         let options = Options::of_production(&self.name, &production());
         let slice_ns = args.slice_us.map_or(options.slice_ns, |us| us * 1_000);
@@ -66,7 +67,7 @@ impl Policy {
         Options { network, slice_ns, placement, scaling, ..options }
     }
 
-    /// Its label as a part of file names.
+    /// Returns the label in a form for file names.
     pub fn file_name(&self) -> String {
         self.label.replace(':', "-")
     }

@@ -1,4 +1,4 @@
-//! Figures as people and programs read them.
+//! Figures for people and for programs.
 
 use std::io::Write;
 
@@ -9,16 +9,16 @@ use warptape_simulator::figures::{About, BESIDE_COST, FigureRow};
 use crate::cli::SimulateFormat;
 use crate::commands::columns::{Align, aligned};
 
-/// The rows of a load, and what they are of.
+/// The rows of a load, with their origin.
 pub struct Printed<'a> {
-    /// The load; none where the workload has its own.
+    /// The load; `None` if the workload has its own.
     pub load: Option<f64>,
     pub seeds: u64,
     pub tasks: usize,
-    /// Ticks in a second that come beside tasks.
+    /// Ticks per second beside the tasks; `None` if there are none.
     pub ticks_per_s: Option<f64>,
     pub rows: &'a [FigureRow],
-    /// Sentences below the tables.
+    /// Sentences to print below the tables.
     pub remarks: &'a [String],
 }
 
@@ -44,7 +44,7 @@ pub fn print(out: &mut impl Write, format: SimulateFormat, printed: &Printed<'_>
     Ok(())
 }
 
-/// A table for what figures are about, with the rows that say something of it.
+/// Prints a table for each subject of figures, with the rows that have some.
 fn tables(out: &mut impl Write, printed: &Printed<'_>) -> anyhow::Result<()> {
     let given = printed.load.map_or("as it comes".to_owned(), |load| load.to_string());
     let ticks = printed.ticks_per_s.map_or(String::new(), |rate| format!(" beside {rate} ticks/s"));
@@ -99,7 +99,7 @@ fn line(printed: &Printed<'_>, row: &FigureRow) -> serde_json::Value {
     json!({"policy": row.name, "load": printed.load, "seeds": printed.seeds, "tasks": printed.tasks, "figures": figures})
 }
 
-/// A mean with half of its interval, to about four digits.
+/// Formats a mean with half of its interval, to about four digits.
 fn shown(Interval { mean, half }: Interval) -> String {
     let digits = match mean.abs() {
         size if size >= 1_000.0 => 0,

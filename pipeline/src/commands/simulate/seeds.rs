@@ -7,7 +7,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use crate::commands::seeds::over_seeds;
 use crate::logging::NOTICE;
 
-/// What has been run so far.
+/// Progress of the runs.
 pub struct SeedsProgress {
     bar: ProgressBar,
     began: Instant,
@@ -15,7 +15,7 @@ pub struct SeedsProgress {
 }
 
 impl SeedsProgress {
-    /// Progress towards a number of runs.
+    /// Creates the progress of a number of runs.
     pub fn new(runs: u64) -> Self {
         let bar = ProgressBar::new(runs);
         let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {eta} left  {msg}");
@@ -23,18 +23,18 @@ impl SeedsProgress {
         Self { bar, began: Instant::now(), tasks: 0 }
     }
 
-    /// Says what runs now.
+    /// Shows the present run's name.
     pub fn say(&self, what: String) {
         self.bar.set_message(what);
     }
 
-    /// What each seed gives, in their order, on all cores; a seed runs so many tasks.
+    /// Runs each seed with this number of tasks, on all cores, and returns the results in the order of the seeds.
     pub fn over_seeds<T: Send>(&mut self, seeds: u64, tasks: usize, of: impl Fn(u64) -> T + Sync) -> Vec<T> {
         self.tasks += seeds * tasks as u64;
         over_seeds(seeds, &self.bar, of)
     }
 
-    /// Ends the bar and says how fast it went.
+    /// Ends the bar and shows the rate.
     pub fn finish(self) {
         self.bar.finish_and_clear();
         let seconds = self.began.elapsed().as_secs_f64();

@@ -1,4 +1,4 @@
-//! The command as it is called, on the files of the examples.
+//! The command on the files of the examples.
 
 use super::*;
 use crate::cli::SimulateFormat;
@@ -37,7 +37,7 @@ fn the_same_seeds_give_the_same_bytes_in_every_form() {
     assert_ne!(one, other);
 }
 
-/// What the command runs is what `warptape run` has where nothing is configured.
+/// The command's configuration is that of `warptape run` without settings.
 #[test]
 fn runs_are_configured_as_production_is() {
     let production = super::policies::production();
@@ -77,7 +77,7 @@ fn no_policy_is_better_than_the_bound() {
     }
 }
 
-/// Above capacity a run ends with its tasks, and no more than capacity is done meanwhile.
+/// A run above capacity ends with its tasks, and does no more than capacity meanwhile.
 #[test]
 fn a_load_above_capacity_is_run_to_its_end() {
     let out = simulated(|args| args.load = vec![1.5]).unwrap();
@@ -115,7 +115,7 @@ fn bad_input_is_said_with_its_file() {
     check(&|args| args.workload = Some(trace.clone()), "trace.csv: line 2: size_s is -1");
 }
 
-/// Networks in files run beside other policies, under the first digits of their hashes.
+/// Networks in files run beside other policies, named by the first digits of their hashes.
 #[test]
 fn networks_in_files_are_held_against_other_policies() {
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +170,7 @@ fn networks_that_cannot_be_used_are_said_with_their_file() {
     check("dqn:0123abcd", "a simulation knows none: give its file, as dqn:FILE");
 }
 
-/// In a closed loop what arrives depends on the schedule, and the table says so.
+/// Arrivals of a closed loop depend on the schedule, and the table says so.
 #[test]
 fn a_closed_loop_says_why_there_is_no_schedule_that_knows_all_sizes() {
     let folder = tempfile::tempdir().unwrap();
@@ -187,7 +187,7 @@ fn a_closed_loop_says_why_there_is_no_schedule_that_knows_all_sizes() {
     assert!(out.contains("busy_s_fast") && out.contains("idle_s_slow"), "{out}");
 }
 
-/// Every fleet of the examples can be run, and one that fails says what of it was lost and done again.
+/// Every fleet of the examples can be run, and a failing one reports the lost and repeated work.
 #[test]
 fn fleets_of_the_examples_are_run() {
     let mut fleets: Vec<_> =
@@ -216,7 +216,8 @@ fn fleets_of_the_examples_are_run() {
     assert!(!outs[5].contains("without failures"), "{}", outs[5]);
 }
 
-/// A fleet whose lanes can be started and stopped is run under each policy of autoscaling, and what each costs stands beside what is missed.
+/// A fleet with lanes that start and stop is run under each policy of autoscaling. The table shows the cost of each
+/// beside the missed deadlines.
 #[test]
 fn autoscaling_has_a_table_of_costs() {
     let autoscaled = |output: SimulateFormat, policy: &str| {
@@ -247,7 +248,7 @@ fn autoscaling_has_a_table_of_costs() {
     assert!(error.to_string().contains("a fleet with [autoscale] takes policies of production"), "{error}");
 }
 
-/// Pictures are XML, the same for the same seeds, and their points are the figures that are printed.
+/// Pictures are XML, the same for the same seeds, and their points are the printed figures.
 #[test]
 fn pictures_are_of_the_figures_and_the_same_for_the_same_seeds() {
     let folder = tempfile::tempdir().unwrap();
@@ -300,7 +301,8 @@ fn the_experiment_is_a_page() {
     assert_eq!(one.matches("| `lp-price` of production |").count(), 3, "{one}");
 }
 
-/// Ticks come beside tasks: the table says how long they take and what they take of the fleet, in the same bytes for the same seeds.
+/// Ticks come beside tasks: the table shows their latency and their share of the fleet, in the same bytes for the same
+/// seeds.
 #[test]
 fn ticks_have_a_table_beside_that_of_tasks() {
     let ticked = |output: SimulateFormat, placement: &str| {

@@ -1,4 +1,4 @@
-//! What the scheduler was told, in words.
+//! Inputs of the scheduler in words.
 
 use warptape_schemas::journal::{
     Checkpoint, CommitEnded, CommitOutcome, ControlCommand, DeviceSample, Input, JournalEntry, LaneId,
@@ -9,8 +9,8 @@ use super::reasons::milliseconds;
 use crate::commands::columns::{numbered, utc};
 use crate::endpoint::throttle_reasons;
 
-/// The input of an entry in a sentence, its kind first. `started` says how the process began that wrote it, where that is known: lanes have
-/// their devices by it.
+/// Describes the input of an entry in a sentence that begins with its kind. `started` is the start of the process that
+/// wrote it, if known; it has the devices of lanes.
 pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
     let lane = |lane: LaneId| {
         let spec = started.and_then(|started| started.lanes.iter().find(|spec| spec.lane == lane));
@@ -128,7 +128,7 @@ fn of_start(started: &Started) -> String {
     )
 }
 
-/// What the device of a lane said of itself.
+/// Describes a sample of a lane's device.
 fn of_sample(sample: &DeviceSample) -> String {
     let of = |name: &str, value: Option<i64>, unit: &str| {
         value.map_or_else(String::new, |value| format!(", {name} {value} {unit}"))
@@ -193,7 +193,7 @@ fn of_checkpoint(checkpoint: &Checkpoint) -> String {
     )
 }
 
-/// What became of an attempt to commit, as an entry of a later time says.
+/// Describes the outcome of a commit, as an entry of a later time reports it.
 fn of_commit(ended: &CommitEnded, at_ns: i64) -> String {
     let outcome = match ended.outcome {
         CommitOutcome::Committed => "is committed",
@@ -211,7 +211,7 @@ fn of_commit(ended: &CommitEnded, at_ns: i64) -> String {
 }
 
 fn of_command(command: &ControlCommand) -> String {
-    // A union: its one member is the name with the fields.
+    // A union has one member: the branch's name with the fields.
     serde_json::json!(command).to_string()
 }
 
@@ -227,7 +227,7 @@ pub(super) mod tests {
         JournalEntry { sequence: 8, at_ns: 5_000_000, input, decisions: Vec::new(), state_hash, hash }
     }
 
-    /// A process whose rows are to be done within 5 ms.
+    /// Returns the start of a process with a row deadline of 5 ms.
     pub(in super::super) fn started() -> Started {
         let scheduler: SchedulerConfig = serde_json::from_value(serde_json::json!({
             "placement_policy": "rendezvous", "placement_seed": 0, "load_factor_percent": 125,

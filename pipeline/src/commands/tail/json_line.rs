@@ -1,4 +1,4 @@
-//! One line of JSON output: a record of a topic, or a tick of it, and where it stands.
+//! One line of JSON output: a record of a topic, or a tick of it, with its place.
 
 use std::io::{self, Write};
 
@@ -16,11 +16,11 @@ pub struct JsonLine<'a> {
     topic: &'a str,
     /// Partition of the record.
     pub partition: i32,
-    /// Its offset.
+    /// Offset of the record.
     pub offset: i64,
-    /// Its time, ns since the epoch.
+    /// Time of the record, ns since the epoch.
     pub timestamp_ns: i64,
-    /// The same as text.
+    /// The same time as text.
     timestamp: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     index: Option<usize>,
@@ -33,7 +33,7 @@ pub struct JsonLine<'a> {
 }
 
 impl<'a> JsonLine<'a> {
-    /// The line of a record, without what it holds.
+    /// Returns the line of a record without its contents.
     pub fn new(topic: &'a str, partition: i32, record: &Record) -> Self {
         let Record { offset, timestamp_ns, .. } = *record;
         let timestamp = iso(timestamp_ns);
@@ -41,12 +41,12 @@ impl<'a> JsonLine<'a> {
         Self { topic, partition, offset, timestamp_ns, timestamp, index, schema, record, error }
     }
 
-    /// The line of a record that cannot be decoded.
+    /// Returns the line of a record that cannot be decoded.
     pub fn with_error(&self, error: &'a str) -> Self {
         Self { error: Some(error), ..self.clone() }
     }
 
-    /// Writes the line with a row of the record. A tick that is a record by itself is its row 0.
+    /// Writes the line with a row of the record. A record of a single tick is its own row 0.
     pub fn write_row(&self, row: &TickRow, describer: &Describer, output: &mut impl Write) -> io::Result<()> {
         let index = row.index.or((row.schema == "Tick").then_some(0));
         let record = Some(readable(row.schema, &row.fields, describer));

@@ -1,4 +1,4 @@
-//! Which fields of a record the table shows, and how.
+//! Fields of a record that the table shows, and their form.
 
 use serde_json::Value;
 use warptape_schemas::{decimal_e9, decimal_text};
@@ -6,14 +6,14 @@ use warptape_schemas::{decimal_e9, decimal_text};
 use super::rows::TickRow;
 use crate::commands::columns::{Align, line, utc};
 
-/// The columns of one schema after the position, which every line has.
+/// The columns of one schema, behind the position that every line has.
 pub struct Layout {
     /// Schema name; empty for records of schemas without a layout.
     pub schema: &'static str,
     columns: &'static [Column],
 }
 
-/// Where and when a record was written.
+/// Place and time of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
     /// The partition.
@@ -30,7 +30,7 @@ struct Column {
     show: Show,
 }
 
-/// How a column is made from fields.
+/// Forms of columns.
 enum Show {
     /// A field as it is.
     Word(&'static str),
@@ -40,7 +40,7 @@ enum Show {
     Decimal(&'static str),
     /// A floating-point number.
     Float(&'static str),
-    /// The value of a signal: the close itself where it is that.
+    /// The value of a signal: the close itself for a bar's close.
     Value,
     /// The record's time in the log.
     Written,
@@ -50,11 +50,11 @@ enum Show {
     Milliseconds(&'static str),
     /// Number of bytes of a field of bytes, which comes as hex digits.
     Size(&'static str),
-    /// `topic:partition:offset` that the record is about.
+    /// `topic:partition:offset` of the record that this record is about.
     Source,
     /// The name of a union's branch.
     Branch(&'static str),
-    /// The name of a union's branch, with the one number that says most, or what is wrong.
+    /// The name of a union's branch, with its most telling number or the error.
     Answer(&'static str),
     /// The whole record as JSON.
     Json,
@@ -71,7 +71,7 @@ const fn column(title: &'static str, width: usize, show: Show) -> Column {
     Column { title, width, show }
 }
 
-/// The time of a record, of schemas whose own time is another one.
+/// Column of a record's time, for schemas that have no such field.
 const WRITTEN: Column = column("WRITTEN", TIME_WIDTH, Show::Written);
 
 const LAYOUTS: &[Layout] = &[
@@ -223,7 +223,7 @@ const LAYOUTS: &[Layout] = &[
 
 const ANY: Layout = Layout { schema: "", columns: &[WRITTEN, column("RECORD", 40, Show::Json)] };
 
-/// The layout of a schema, given with or without its namespace.
+/// Returns the layout of a schema, named with or without its namespace.
 pub fn of(schema: &str) -> &'static Layout {
     let name = match schema.rsplit('.').next().unwrap_or(schema) {
         "ScaledTickBatch" => "Tick",
@@ -233,12 +233,12 @@ pub fn of(schema: &str) -> &'static Layout {
 }
 
 impl Layout {
-    /// The line of titles.
+    /// Returns the line of titles.
     pub fn header(&self) -> String {
         self.text("POSITION".to_owned(), |column| column.title.to_owned())
     }
 
-    /// The line of one row.
+    /// Returns the line of one row.
     pub fn line(&self, at: Position, row: &TickRow) -> String {
         let Position { partition, offset, timestamp_ns } = at;
         let index = row.index.map_or_else(String::new, |index| format!(":{index}"));
@@ -294,14 +294,14 @@ impl Show {
             }
             Show::Branch(name) => branch(get(name)).to_owned(),
             Show::Answer(name) => answer(get(name)),
-            // It is no field; who has the record says it.
+            // The time of the record is no field; the caller has it.
             Show::Written => String::new(),
             Show::Json => fields.to_string(),
         }
     }
 }
 
-/// A value without quotes.
+/// Formats a value without quotes.
 fn word(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -310,14 +310,14 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// A price or size: in 1e-9 by this name, or exactly by the name without its unit.
+/// Formats a price or size: in 1e-9 by this name, or exactly by the name without its unit.
 fn number(fields: &Value, name: &str) -> String {
     let exact_name = name.strip_suffix("_e9").unwrap_or(name);
     let exact = ["exact", "exact_flow"].into_iter().find_map(|record| fields.get(record)?.get(exact_name));
     if let Some(exact) = exact {
         return word(exact);
     }
-    // A quote has no price of its own, and a trade no book; a bar whose prices are 0 has them.
+    // A quote has no price, and a trade no book; prices of 0 in a bar are real.
     let is_of_bar = ["open", "high", "low", "close"].contains(&exact_name);
     let is_of_trade = exact_name == "price" && fields.get("kind") == Some(&"TRADE".into());
     let is_none = !is_of_bar && !is_of_trade;
@@ -334,7 +334,7 @@ fn number(fields: &Value, name: &str) -> String {
     }
 }
 
-/// A number with as many significant digits as keep columns readable, and without an exponent where that is short.
+/// Formats a number with few significant digits, and without an exponent if it is short.
 pub fn float(value: f64) -> String {
     let scientific = format!("{value:.*e}", FLOAT_DIGITS - 1);
     let exponent = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
@@ -348,13 +348,13 @@ pub fn float(value: f64) -> String {
     }
 }
 
-/// A union is an object with one member: the name of the branch, with or without a namespace.
+/// Returns the name of a union's branch, with or without a namespace: the name of an object's only member.
 pub(super) fn branch(value: &Value) -> &str {
     let name = value.as_object().and_then(|object| object.keys().next()).map(String::as_str);
     name.or(value.as_str()).map_or("", |name| name.rsplit('.').next().unwrap_or(name))
 }
 
-/// What came of a risk request, in short.
+/// Summarises the outcome of a risk request.
 fn answer(outcome: &Value) -> String {
     let name = branch(outcome);
     let Some(fields) = outcome.as_object().and_then(|object| object.values().next()) else {

@@ -1,8 +1,8 @@
-//! Records as JSON for people and for programs that know no schema: one shape for a tick, whatever its record, with times and decimals as text
-//! beside the raw integers.
+//! Records as JSON for people and for programs without a schema. A tick has one shape, whatever its record, with times
+//! and decimals as text beside the raw integers.
 //!
-//! What the record has stays as it is: what is added has the same name without its unit, `event_time` beside `event_time_ns` and `price`
-//! beside `price_e9`. It must not know how lines are printed.
+//! Fields of the record stay as they are. An added field has the same name without its unit: `event_time` beside
+//! `event_time_ns`, and `price` beside `price_e9`. This module must not know how lines are printed.
 
 use serde_json::{Map, Value, json};
 use warptape_schemas::{Describer, decimal_text};
@@ -10,7 +10,8 @@ use warptape_schemas::{Describer, decimal_text};
 use super::rows::rows;
 use crate::commands::columns::utc;
 
-/// Ticks that are shown of a dead letter. Letters of bad rows have one, but for those that share what is left of a record.
+/// Greatest number of ticks shown of a dead letter. Letters of bad rows have one tick, except for those that share the
+/// rest of a record.
 const TICKS_SHOWN_MAX: usize = 256;
 /// Digits behind the point of numbers that end in `_e9`.
 const E9_SCALE: usize = 9;
@@ -19,7 +20,7 @@ const TICK_NUMBERS: [&str; 6] = ["price", "size", "bid_price", "bid_size", "ask_
 const BAR_TIMES: [&str; 2] = ["bar_start", "bar_end"];
 const BAR_NUMBERS: [&str; 5] = ["open", "high", "low", "close", "volume"];
 
-/// The fields of a record, with what makes them readable.
+/// Returns the fields of a record, with readable ones added.
 pub fn readable(schema: &str, fields: &Value, describer: &Describer) -> Value {
     let Value::Object(fields) = fields else { return fields.clone() };
     Value::Object(match schema.rsplit('.').next().unwrap_or(schema) {
@@ -35,7 +36,7 @@ pub fn readable(schema: &str, fields: &Value, describer: &Describer) -> Value {
     })
 }
 
-/// A time in nanoseconds since the epoch, as ISO 8601 has it to the nanosecond.
+/// Formats nanoseconds since the epoch as ISO 8601, to the nanosecond.
 pub fn iso(ns: i64) -> String {
     let micros = utc(ns);
     match micros.strip_suffix('Z') {
@@ -44,13 +45,13 @@ pub fn iso(ns: i64) -> String {
     }
 }
 
-/// The field `NAME_ns` as text; null where it is 0, which means that nobody knows it.
+/// Returns the field `NAME_ns` as text; null for 0, which means "unknown".
 fn time(fields: &Map<String, Value>, name: &str) -> Value {
     let ns = fields.get(&format!("{name}_ns")).and_then(Value::as_i64);
     ns.filter(|ns| *ns != 0).map_or(Value::Null, |ns| iso(ns).into())
 }
 
-/// Prices and sizes that were published with other scales than nine digits stand in `scaled`, as late ticks have them.
+/// Prices and sizes published with other scales than nine digits are in `scaled`, as in late ticks.
 fn tick(mut fields: Map<String, Value>) -> Map<String, Value> {
     if let (Some(price_scale), Some(size_scale)) = (fields.remove("price_scale"), fields.remove("size_scale"))
     {
@@ -75,7 +76,8 @@ fn tick(mut fields: Map<String, Value>) -> Map<String, Value> {
     };
     let is_trade = fields.get("kind").and_then(Value::as_str) == Some("TRADE");
     let is_not_0 = |name: &str| exactly(name).is_some_and(|(value, _)| value != 0);
-    // A trade has no book and a quote no price. A side is absent whose size is 0, or whose price is where the quote tells no sizes.
+    // A trade has no book, and a quote no price. A side is absent if its size is 0, or its price if the quote has no
+    // sizes.
     let told = if is_not_0("bid_size") || is_not_0("ask_size") { "size" } else { "price" };
     let is_there = |name: &str| match name.split_once('_') {
         Some((side, _)) => !is_trade && is_not_0(&format!("{side}_{told}")),
@@ -98,7 +100,7 @@ fn tick(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields
 }
 
-/// A number in units of 1e-9; null where 64 bits of them do not hold it exactly.
+/// Formats a number in units of 1e-9; null if 64 bits do not hold it exactly.
 fn e9(value: &Value, scale: &Value) -> Value {
     let exact = || {
         let (value, scale) = (i128::from(value.as_i64()?), u32::try_from(scale.as_u64()?).ok()?);
@@ -114,7 +116,7 @@ fn e9(value: &Value, scale: &Value) -> Value {
     json!(exact())
 }
 
-/// A bar, of which quotes are absent where their prices and sizes are 0.
+/// Formats a bar; quotes with prices and sizes of 0 are absent.
 fn signal(mut fields: Map<String, Value>) -> Map<String, Value> {
     let exact = fields.get("exact").cloned().unwrap_or_default();
     let e9 =
@@ -145,7 +147,7 @@ fn signal(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields
 }
 
-/// A dead letter, with the ticks of its record as far as they can be read.
+/// Formats a dead letter, with the readable ticks of its record.
 fn dead_letter(mut fields: Map<String, Value>, describer: &Describer) -> Map<String, Value> {
     let ticks = fields.get("value").and_then(Value::as_str).and_then(bytes).and_then(|value| {
         let (schema, described) = describer.describe(&value).ok()?;
@@ -160,7 +162,7 @@ fn dead_letter(mut fields: Map<String, Value>, describer: &Describer) -> Map<Str
     fields
 }
 
-/// Bytes that are written as hex digits.
+/// Decodes bytes written as hex digits.
 fn bytes(hex: &str) -> Option<Vec<u8>> {
     let digits = hex.as_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
@@ -193,7 +195,7 @@ mod tests {
             (&json!("0.00123"), &json!("5"), &Value::Null)
         );
         assert_eq!((&single["price_e9"], &single["scaled"]), (&json!(1_230_000), &Value::Null));
-        // The same tick of a batch with scales: prices in units of 1e-14, sizes whole.
+        // The same tick in a batch with scales: prices in units of 1e-14, sizes whole.
         let mut of_batch = trade().as_object().expect("an object").clone();
         for (name, value) in [("price", 123_000_000_000_i64), ("size", 5), ("bid_price", 0), ("bid_size", 0)]
         {
@@ -210,7 +212,7 @@ mod tests {
         assert_eq!(scaled["scaled"]["price_scale"], 14);
         scaled["scaled"] = Value::Null;
         assert_eq!(scaled, single);
-        // And late.
+        // The same tick as a late one.
         let mut late = trade();
         late["watermark_ns"] = json!(1_000);
         late["scaled"] = Value::Null;

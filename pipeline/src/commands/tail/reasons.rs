@@ -1,4 +1,4 @@
-//! Decisions of the scheduler in words, each with what spoke for it.
+//! Decisions of the scheduler in words, each with its reasons.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,8 +8,8 @@ use super::layout::branch;
 use crate::commands::columns::{numbered, utc};
 use crate::runtime::breaker_words;
 
-/// The decisions of a journal entry, in their order. `entry` has the fields of a `JournalEntry`, of which the input is not looked at; `started`
-/// says how its process began, where that is known: limits that decisions go by are from there.
+/// Describes the decisions of a journal entry, in their order. `entry` has the fields of a `JournalEntry`; its input is
+/// not read. `started` is the start of the entry's process, if known; it has the limits of decisions.
 pub fn of_decisions<'a>(entry: &'a Value, started: Option<&'a Started>) -> impl Iterator<Item = String> + 'a {
     let at_ns = entry["at_ns"].as_i64().unwrap_or(0);
     let decisions = entry["decisions"].as_array().into_iter().flatten();
@@ -21,7 +21,7 @@ fn fields_of(union: &Value) -> &Value {
     union.as_object().and_then(|object| object.values().next()).unwrap_or(&Value::Null)
 }
 
-/// A decision that was made at a time.
+/// Describes a decision that was made at a time.
 pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> String {
     let name = branch(decision);
     let fields = fields_of(decision);
@@ -140,7 +140,7 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
             of.text("temperature_c"),
             of.text("limit_c"),
         ),
-        // Of a newer version.
+        // This decision belongs to a newer version.
         _ => fields.to_string(),
     };
     format!("{name}: {words}")
@@ -230,17 +230,17 @@ impl Fields<'_> {
             (Some(lane), None, Some(instead)) => {
                 format!("would give lane {lane} task {instead}, not task {task}")
             }
-            // Of a newer version.
+            // This reason belongs to a newer version.
             _ => return self.fields.to_string(),
         };
         format!("policy {policy} of risk.shadow {words}")
     }
 
-    /// In the words that the process itself had for it in its log.
+    /// Describes the breaker as the process's own log does.
     fn breaker(&self) -> String {
         match Breaker::deserialize(self.fields) {
             Ok(breaker) => format!("lane {} {}", breaker.lane, breaker_words(&breaker)),
-            // Of a newer version.
+            // This state belongs to a newer version.
             Err(_) => self.fields.to_string(),
         }
     }
@@ -250,7 +250,7 @@ impl Fields<'_> {
     }
 
     fn place(&self) -> String {
-        // The first of those with the highest score is chosen. A score says nothing by itself.
+        // The first of the highest scores is chosen. Scores themselves are left out, because they say nothing alone.
         let mut candidates: Vec<&Value> =
             self.fields["candidates"].as_array().into_iter().flatten().collect();
         candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate["score"].as_i64()));
@@ -412,7 +412,7 @@ impl Fields<'_> {
     }
 }
 
-/// Why a group is on lanes of one kind.
+/// Explains why a group is on lanes of one kind.
 fn route(route: &Value) -> String {
     let number = |name: &str| milliseconds(route[name].as_i64().unwrap_or(0));
     format!(
@@ -423,7 +423,7 @@ fn route(route: &Value) -> String {
     )
 }
 
-/// Why a group moves to a lane that has less to do.
+/// Explains why a group moves to a lane with less load.
 fn imbalance(imbalance: &Value) -> String {
     let number = |name: &str| milliseconds(imbalance[name].as_i64().unwrap_or(0));
     format!(
@@ -449,7 +449,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Milliseconds to three decimals.
+/// Formats milliseconds with three decimals.
 pub fn milliseconds(ns: i64) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
 }
@@ -571,7 +571,7 @@ mod tests {
             assert!(!words.starts_with(&raw), "a decision of a new kind wants words: {words}");
             let is_route = |part: &str| part.contains("rows are predicted");
             let own: Vec<_> = words.split("; ").filter(|part| !is_route(part)).collect();
-            // What is within a field is not there; a field that the schema does not have would be null.
+            // Values within a field are missing here; a missing field would give null.
             let gaps = own.join("; ").matches("null").count();
             let within = match decision["name"].as_str().unwrap() {
                 "Place" => 2,

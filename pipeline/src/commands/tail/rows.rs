@@ -4,22 +4,22 @@ use serde_json::{Map, Value};
 
 /// One row.
 pub struct TickRow {
-    /// Schema name; rows of a batch go by the schema of one tick, where there is one with their fields.
+    /// Schema name; for rows of a batch, that of a single tick, if one has their fields.
     pub schema: &'static str,
-    /// Index within the record, for rows of a batch.
+    /// Index within the record, for rows of a batch; `None` otherwise.
     pub index: Option<usize>,
     /// The fields as an object.
     pub fields: Value,
 }
 
 impl TickRow {
-    /// The row's symbol, if it is of a kind that has one.
+    /// Returns the row's symbol; `None` for rows of a kind without one.
     pub fn symbol(&self) -> Option<&str> {
         self.fields.get("symbol")?.as_str()
     }
 }
 
-/// The rows of a described record.
+/// Returns the rows of a described record.
 pub fn rows(schema: &'static str, value: Value) -> Vec<TickRow> {
     match value {
         Value::Object(columns) if columns.contains_key("symbols") => {
@@ -30,8 +30,8 @@ pub fn rows(schema: &'static str, value: Value) -> Vec<TickRow> {
     }
 }
 
-/// A batch has a dictionary of symbols, an index into it for each tick, and one array for each other field. What a bad
-/// record lacks is null.
+/// Returns the ticks of a batch. It has a dictionary of symbols, an index into it for each tick, and an array for each
+/// other field. Fields missing in a bad record are null.
 fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<TickRow> {
     let array = |name: &str| columns.get(name).and_then(Value::as_array);
     let (Some(dictionary), Some(symbols)) = (array("symbols"), array("symbol")) else { return Vec::new() };
@@ -56,7 +56,7 @@ fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<TickRow> {
     symbols.iter().enumerate().map(row).collect()
 }
 
-/// What each tick has of a column that its record leaves empty; null for those that no record may.
+/// Returns each tick's value of a column that its record leaves empty; null for a column that must not be empty.
 fn default_of(column: &str) -> Value {
     match column {
         "kind" | "event_time_ns" => Value::Null,

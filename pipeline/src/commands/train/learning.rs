@@ -74,7 +74,8 @@ fn execute_train(args: &TrainArgs, interrupt: &Interrupt, out: &mut impl Write) 
     Ok(())
 }
 
-/// Mean completion time on the validation scenes by that of earliest completion, against episodes: below 1 is better. An SVG.
+/// Draws an SVG of the mean completion time on the validation scenes over that of earliest completion, against
+/// episodes. Below 1 is better.
 fn learning_curve(name: &str, validations: &[Validation]) -> String {
     let series = |name: &str, ratio: &dyn Fn(&Validation) -> f64| {
         let point = |one: &Validation| Point { at: one.episode as f64, value: ratio(one), half: 0.0 };
@@ -99,9 +100,9 @@ fn execute_compare(args: &CompareArgs, out: &mut impl Write) -> anyhow::Result<(
     print_comparison(&network, &given, (args.seeds, tasks), out)
 }
 
-/// What is trained on, and the tasks of a run for comparison.
+/// Returns the scene of the training, and the number of tasks of a run for comparison.
 fn scene(fleet: &Path, workload: &Path) -> anyhow::Result<(Scene, usize)> {
-    // Scenes have loads of their own.
+    // Scenes have their own loads.
     let path = workload;
     let (fleet, workload) = fleets::read(fleet, workload, 1.0)?;
     if workload.ticks.is_some() {
@@ -122,7 +123,7 @@ fn kind(kind: NetworkKind) -> Method {
     }
 }
 
-/// What whoever called can do something about is wrong usage.
+/// Turns errors that the caller can fix into errors of usage.
 fn told(error: TrainError) -> anyhow::Error {
     match error {
         TrainError::Tensor(_) | TrainError::Network(_) | TrainError::File { .. } => error.into(),
@@ -130,14 +131,14 @@ fn told(error: TrainError) -> anyhow::Error {
     }
 }
 
-/// The file with an ending added to its name.
+/// Returns the path with an ending added to the file's name.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     PathBuf::from(name)
 }
 
-/// A file that is to be written; what was there before is replaced where training goes on.
+/// Creates a file to write. It may replace an existing one only if training resumes.
 fn new_file(path: &Path, may_replace: bool) -> anyhow::Result<NewFile> {
     match may_replace {
         true => NewFile::replace(path),

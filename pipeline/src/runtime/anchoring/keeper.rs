@@ -1,4 +1,5 @@
-//! The thread that keeps anchors elsewhere: the newest is written, at most one in an interval, and again until it is.
+//! The thread that keeps anchors in second places: it writes the newest, at most one in an interval, and retries after
+//! a failure.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -10,10 +11,10 @@ use super::locked;
 use super::place::AnchorPlace;
 use crate::runtime::worker::Worker;
 
-/// Pause after a place did not take an anchor.
+/// Pause after a place refused an anchor.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Handle of the thread.
+/// Handle of the keeper's thread.
 pub(super) struct Keeper {
     newest: Arc<Mutex<Option<Anchor>>>,
     running: Mutex<Option<(Sender<()>, Worker)>>,
@@ -29,16 +30,16 @@ impl Keeper {
         Self { newest, running: Mutex::new(Some((wake, worker))) }
     }
 
-    /// Has an anchor written soon, unless there is a newer one by then.
+    /// Has an anchor written soon, unless a newer one comes first.
     pub(super) fn keep(&self, anchor: Anchor) {
         *locked(&self.newest) = Some(anchor);
         if let Some((wake, _)) = &*locked(&self.running) {
-            // One that is woken already takes the newest as well.
+            // A thread that is already woken takes the newest anchor as well.
             _ = wake.try_send(());
         }
     }
 
-    /// Waits until the newest anchor is written, or was tried once more.
+    /// Waits until the newest anchor is written, or one more attempt has failed.
     pub(super) fn stop(&self) {
         if let Some((wake, worker)) = locked(&self.running).take() {
             drop(wake);
@@ -66,7 +67,7 @@ fn keep(
                 is_told = false;
                 break;
             }
-            // Once an outage: what is missing in between the next anchor covers.
+            // Reported once per outage: the next anchor covers the missing ones.
             if !is_told {
                 for (place, error) in failures {
                     tracing::error!(place, error, "the journal's anchor was not written; it is tried again");
@@ -82,7 +83,7 @@ fn keep(
     write_all(&mut places, newest);
 }
 
-/// Waits until a time, or until the process ends: then it says so.
+/// Waits until a time. Returns early, with true, if the process ends.
 fn waits_until(due: Instant, wakes: &Receiver<()>) -> bool {
     loop {
         match wakes.recv_deadline(due) {
@@ -93,7 +94,7 @@ fn waits_until(due: Instant, wakes: &Receiver<()>) -> bool {
     }
 }
 
-/// Writes the newest anchor into each place; those that did not take it, for which it stays the newest.
+/// Writes the newest anchor into each place. Returns the places that refused it; it stays the newest for them.
 fn write_all(places: &mut [AnchorPlace], newest: &Mutex<Option<Anchor>>) -> Vec<(String, String)> {
     let Some(anchor) = locked(newest).take() else { return Vec::new() };
     let write = |place: &mut AnchorPlace| {

@@ -1,4 +1,4 @@
-//! Where anchors are kept besides the journal.
+//! Second places for anchors, besides the journal.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -25,7 +25,7 @@ pub(super) struct AnchorTopic {
     log: Arc<dyn EventLog>,
     topic: String,
     transactional_id: String,
-    /// `None` where the last write failed: the next one starts another.
+    /// Producer; `None` after a failed write, and the next write starts another.
     producer: Option<Box<dyn Producer>>,
 }
 
@@ -34,7 +34,7 @@ impl AnchorPlace {
         Self::File(path)
     }
 
-    /// The topic is made where it is missing.
+    /// Opens the topic, and creates it if it is missing.
     pub(super) fn topic(
         log: Arc<dyn EventLog>,
         topic: String,
@@ -47,7 +47,7 @@ impl AnchorPlace {
         Ok(Self::Topic(Box::new(AnchorTopic { log, topic, transactional_id, producer: None })))
     }
 
-    /// The newest anchor of a journal's partition.
+    /// Returns the newest anchor of a journal's partition; `None` if there is none.
     pub(super) fn newest(&self, journal: &str, ordinal: i32) -> Result<Option<Anchor>, EngineError> {
         match self {
             Self::File(path) => Anchored::newest(path, journal, ordinal)
@@ -56,7 +56,7 @@ impl AnchorPlace {
         }
     }
 
-    /// Writes an anchor; once this returns, it is durable.
+    /// Writes an anchor, which is durable when this returns.
     pub(super) fn write(&mut self, anchor: &Anchor) -> Result<(), String> {
         match self {
             Self::File(path) => append(path, anchor).map_err(|error| error.to_string()),
@@ -74,10 +74,11 @@ impl fmt::Display for AnchorPlace {
     }
 }
 
-/// Appends a line, in one write, so that several processes may share the file. It is opened each time, because it may have been moved away.
+/// Appends a line in one write, because several processes may share the file. It opens the file each time, because it
+/// may have been moved away.
 fn append(path: &PathBuf, anchor: &Anchor) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
-    // The line of a process that was killed may have no end.
+    // A killed process may have left a line without an end.
     let begin = if ends_within_a_line(&mut file)? { "\n" } else { "" };
     file.write_all(format!("{begin}{anchor}\n").as_bytes())?;
     file.sync_data()
@@ -170,7 +171,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("anchors");
         check(&mut AnchorPlace::file(path.clone()));
-        // A process was killed while it wrote.
+        // A process was killed during a write.
         let whole = fs::read_to_string(&path).expect("it is text");
         fs::write(&path, &whole[..whole.len() - 9]).expect("it is ours");
         let mut place = AnchorPlace::file(path.clone());

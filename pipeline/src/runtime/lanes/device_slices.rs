@@ -1,4 +1,4 @@
-//! Slices on a lane's device, on a stream of the lowest priority: the part of it that knows no thread.
+//! Slices on a lane's device, on a stream of the lowest priority: the part that knows no threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use warptape_stages::risk::{DeviceRisk, Partial};
 
 use super::Slice;
 
-/// Does the slices of a lane on a device, beside the batches of the lane. Neither uses memory of the other.
+/// Runs the slices of a lane on a device, beside the lane's batches. Slices and batches share no memory.
 pub struct DeviceSlices {
     device: Box<dyn Device>,
     memory: DeviceRisk,
@@ -20,12 +20,12 @@ impl DeviceSlices {
         Self { device, memory: DeviceRisk::default(), bytes: Arc::default() }
     }
 
-    /// Bytes of the device's memory that it takes, as they change.
+    /// Returns the bytes of device memory in use, updated while they change.
     pub(super) fn bytes(&self) -> Arc<AtomicUsize> {
         self.bytes.clone()
     }
 
-    /// Does a slice. After an error the device is void, its other streams too.
+    /// Runs a slice. After an error the device is unusable, with all its streams.
     pub fn run(&mut self, slice: &Slice) -> Result<Partial, DeviceError> {
         let done = slice.task.run_on_device(&mut self.memory, self.device.as_mut(), slice.units.clone());
         self.bytes.store(self.memory.bytes(), Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The threads of a lane for slices, so that no ticks wait for them: those of the processor on a thread in the background, those of a
-//! device on its stream in the background. Either way they are the lane's to the scheduler.
+//! A lane's threads for slices, so that ticks do not wait for them. Slices on the processor run on a background thread,
+//! those on a device on its background stream. To the scheduler both belong to the lane.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::super::worker::start_thread;
 use super::thread::panic_message;
 use super::{Activity, DeviceSlices, LaneEvent, LaneNews, Slice};
 
-/// Why a lane is lost whose threads cannot be started. What the system said is among the diagnostics.
+/// Reason for the loss of a lane without threads. The system's error is in the log.
 pub(super) const NO_THREAD: &str = "the system can start no further thread for it";
 
-/// Tells the engine what comes of slices.
+/// Reports the results of slices to the engine.
 #[derive(Clone)]
 pub(super) struct Reporter {
     pub(super) lane: LaneId,
@@ -30,20 +30,20 @@ pub(super) struct Reporter {
     pub(super) events: Sender<LaneEvent>,
 }
 
-/// The threads of a lane for slices. Each ends after what it is at when this is dropped.
+/// A lane's threads for slices. When this is dropped, each ends after its present slice.
 pub(super) struct SliceThreads {
-    /// Of tasks that are not critical: these yield to ticks, and the system may put them off for as long as others want the core.
+    /// Slices of non-critical tasks. They yield to ticks, and the system may delay them while others want the core.
     yielding: Sender<Slice>,
-    /// Of critical tasks, which yield to nobody, and wait for no slice that does.
+    /// Slices of critical tasks. They do not yield, and wait for no slice that does.
     at_once: Sender<Slice>,
     on_device: Option<Sender<Slice>>,
 }
 
 impl SliceThreads {
-    /// Starts the threads for slices on the processor, for whose end nobody waits. If the lane has a device, gives the channel from which
-    /// the thread for slices on that is to receive.
+    /// Starts the threads for slices on the processor; nothing waits for their end. If the lane has a device, returns
+    /// the channel with the slices for its thread.
     pub(super) fn start(reporter: Reporter, isa: Isa, has_device: bool) -> (Self, Option<Receiver<Slice>>) {
-        // A lane has two slices at a time at most.
+        // A lane has at most two slices at a time.
         let [(yielding, to_yield), (at_once, to_run)] = [(); 2].map(|()| unbounded());
         let name = format!("risk-{}", reporter.lane);
         let run = move |slice: Slice| slice.task.run_caught(isa, slice.units);
@@ -62,16 +62,17 @@ impl SliceThreads {
         (Self { yielding, at_once, on_device }, received)
     }
 
-    /// Does a slice; the engine is told what comes of it.
+    /// Runs a slice; the engine gets its result.
     pub(super) fn run(&self, slice: Slice) {
         let on_host = if slice.critical { &self.at_once } else { &self.yielding };
         let thread = self.on_device.as_ref().filter(|_| !slice.task.is_host_only()).unwrap_or(on_host);
-        // A thread that has failed takes no more; the loss of the lane is on its way to the engine.
+        // A failed thread takes no slices; the loss of its lane is on its way to the engine.
         drop(thread.send(slice));
     }
 }
 
-/// Starts the thread for what a device does. If it fails the lane is lost: what fails one stream of a device fails the others.
+/// Starts the thread for slices on a device. If it fails the lane is lost, because a failed stream makes the device's
+/// others fail.
 pub(super) fn on_device(
     reporter: Reporter,
     mut background: DeviceSlices,
@@ -96,7 +97,7 @@ pub(super) fn on_device(
 }
 
 impl Reporter {
-    /// Tells of each slice what came of it, and what time it took in nanoseconds.
+    /// Runs the slices, and reports each one's result and its time in nanoseconds.
     fn work(
         &self,
         slices: &Receiver<Slice>,
@@ -116,7 +117,7 @@ impl Reporter {
         }
     }
 
-    /// An engine that has ended reads no more.
+    /// Reports news; an ended engine reads no more.
     pub(super) fn tell(&self, news: LaneNews) {
         drop(self.events.send(LaneEvent { lane: self.lane, life: self.life, news }));
     }
@@ -138,7 +139,7 @@ mod tests {
 
     const SLICES: i64 = 16;
 
-    /// The weights of some assets, which are found on the processor.
+    /// Returns a task for the weights of some assets, which are computed on the processor.
     fn weights_task() -> RiskTask {
         const ASSETS: usize = 256;
         let covariance: Vec<f64> = (0..ASSETS * ASSETS)
@@ -154,7 +155,7 @@ mod tests {
         RiskTask::new(&request, &|_| None).expect("a good request")
     }
 
-    /// A block of 512 paths, of many steps each.
+    /// Returns a block of 512 paths, of many steps each.
     fn long_paths() -> RiskTask {
         let request = json!({"request_id": "paths", "problem": {
             "type": "simulation", "assets": [{"symbol": "a", "spot": 100.0, "volatility": 0.2}], "expiry_years": 1.0,
@@ -185,7 +186,7 @@ mod tests {
         let task = Arc::new(long_paths());
         let lane = Lane::start(0, 2, &config, Clock::start(), events);
         let expected = task.run(Isa::Baseline, 0..1);
-        // So many that the lane's thread may well be held up, and still comes to the batch before they are done.
+        // Enough slices to hold up the lane's thread, which still gets to the batch before they are done.
         for slice in 0..SLICES {
             let slice = Slice { slice, task: task.clone(), units: 0..1, critical: slice % 2 == 0 };
             lane.run_slice(slice);
@@ -204,7 +205,7 @@ mod tests {
             assert!(*partial == expected && *service_ns > 0);
             slices.push(*slice);
         }
-        // Each thread does its own in order.
+        // Each thread runs its slices in order.
         for is_critical in [true, false] {
             let of_thread: Vec<i64> =
                 slices.iter().copied().filter(|slice| (slice % 2 == 0) == is_critical).collect();
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(slices.len(), SLICES as usize);
     }
 
-    /// The thread that yields is at long slices, as one is that the system has put off.
+    /// The yielding thread runs long slices, like one that the system has delayed.
     #[test]
     fn a_critical_slice_waits_for_none_that_yields() {
         let (events, told) = unbounded();
@@ -243,7 +244,7 @@ mod tests {
         let task = Arc::new(implied_task());
         let reporter = Reporter { lane: 0, life: 0, clock: Clock::start(), events };
         let (threads, _) = SliceThreads::start(reporter, Isa::Baseline, false);
-        // Units that the task does not have, then one that it has.
+        // The first slice asks for units that the task does not have, the second for one that it has.
         for (slice, units) in [(0, 5..6), (1, 0..1)] {
             threads.run(Slice { slice, task: task.clone(), units, critical: false });
         }

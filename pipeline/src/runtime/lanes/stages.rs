@@ -1,4 +1,4 @@
-//! Obeys commands on the groups of a lane: the part of a lane that must not know threads.
+//! Executes commands on the groups of a lane: the part of a lane that must not know threads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,60 +11,60 @@ use warptape_stages::{Begun, DeviceGroups, GroupInput, GroupOutput, GroupStage, 
 
 use super::{DeviceSlices, LaneWork};
 
-/// What comes of a command.
+/// Result of a command.
 pub enum LaneResult {
     /// A batch is done.
     Batch {
         /// Number of the batch.
         batch: i64,
-        /// What each part gave.
+        /// Output of each part.
         parts: Vec<PartOutput>,
     },
     /// A group was given back.
     Released {
         /// The group.
         group: GroupId,
-        /// Its epoch.
+        /// Epoch of the group.
         epoch: i64,
-        /// Its state.
+        /// State of the group.
         stage: Box<GroupStage>,
     },
 }
 
-/// The groups of a lane and what they do with a command: the part of a lane that knows no thread.
+/// The groups of a lane, and the execution of commands on them: the part of a lane that knows no threads.
 pub struct LaneStages {
     config: StageConfig,
     isa: Isa,
     epochs: BTreeMap<GroupId, i64>,
     groups: LaneGroups,
-    /// A batch that a device has begun.
+    /// Batch in progress on a device; `None` without one.
     running: Option<Running>,
-    /// What does slices on a device, until it is taken.
+    /// Runner of slices on a device, until another thread takes it.
     background: Option<DeviceSlices>,
-    /// Bytes of the device's memory that slices take. Written by that.
+    /// Bytes of device memory in use by slices, written by their runner.
     background_bytes: Arc<AtomicUsize>,
 }
 
 struct Running {
     batch: i64,
-    /// Without what is to come.
+    /// Outputs of all parts; those of current groups are still empty.
     outputs: Vec<PartOutput>,
     begun: Begun<GroupId>,
 }
 
-/// Where a lane's groups have their state.
+/// State of a lane's groups, by its place.
 enum LaneGroups {
     Host(BTreeMap<GroupId, Box<GroupStage>>),
     Device(Box<DeviceGroups<GroupId>>),
 }
 
 impl LaneStages {
-    /// No groups, on the host.
+    /// Creates a lane without groups, on the host.
     pub fn on_host(config: &StageConfig, isa: Isa) -> Self {
         Self::new(config, isa, LaneGroups::Host(BTreeMap::new()), None)
     }
 
-    /// No groups, on a device.
+    /// Creates a lane without groups, on a device.
     pub fn on_device(
         name: &str,
         mut device: Box<dyn Device>,
@@ -88,13 +88,13 @@ impl LaneStages {
         }
     }
 
-    /// Runs a batch on the host; on a device begins it, and finishes the one before.
+    /// Runs a batch. On a device it begins the batch and finishes the previous one.
     fn run(&mut self, LaneBatch { batch, parts }: LaneBatch) -> Result<Option<LaneResult>, DeviceError> {
         let mut outputs = Vec::with_capacity(parts.len());
         let mut inputs = Vec::with_capacity(parts.len());
         for BatchPart { group, epoch, input } in parts {
             outputs.push(PartOutput { group, epoch, output: GroupOutput::default() });
-            // A part of an older epoch was cut off by a restore: its rows come again.
+            // A restore cut off a part of an older epoch: its rows come again.
             if self.is_current(group, epoch) {
                 inputs.push((group, input));
             }
@@ -118,7 +118,7 @@ impl LaneStages {
         self.epochs.get(&group) == Some(&epoch)
     }
 
-    /// Outputs of all parts, given those of the current ones.
+    /// Returns the outputs of all parts, filled with those of the current ones.
     fn filled(&self, mut outputs: Vec<PartOutput>, current: Vec<GroupOutput>) -> Vec<PartOutput> {
         let ran = outputs.iter_mut().filter(|part| self.is_current(part.group, part.epoch));
         for (part, output) in ran.zip(current) {
@@ -176,7 +176,7 @@ impl LaneWork for LaneStages {
             }
             LaneCommand::Run(batch) => self.run(batch),
             LaneCommand::Release { group, epoch } => {
-                // The partition may have gone since.
+                // The partition may be gone since.
                 if !self.is_current(group, epoch) {
                     return Ok(None);
                 }

@@ -1,4 +1,4 @@
-//! A lane's thread: commands in, news out; the next batch is begun while one is under way.
+//! A lane's thread: it takes commands and reports news, and begins the next batch while one is in progress.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ pub(super) struct LaneWorker {
     pub(super) config: EngineConfig,
     pub(super) clock: Clock,
     pub(super) work: Arc<Activity>,
-    /// What the thread is at that does slices on the lane's device.
+    /// Present work of the thread for slices on the lane's device.
     pub(super) slice_work: Arc<Activity>,
-    /// What that is to do.
+    /// Slices for that thread; `None` once it has started, or without a device.
     pub(super) device_slices: Option<Receiver<Slice>>,
     pub(super) events: Sender<LaneEvent>,
 }
@@ -38,10 +38,10 @@ impl LaneWorker {
         };
         self.work.done();
         if let Some(reason) = lost {
-            // An engine that has ended reads no more: what it will not read is of no use.
+            // An ended engine reads no more, and needs no news.
             drop(self.tell(LaneNews::Lost { reason }));
         }
-        // A process that ends leaves no thread behind that is at work on a device.
+        // The process must not end while one of its threads works on a device.
         slice_thread.into_iter().for_each(|thread| thread.join().expect("it catches what panics"));
     }
 
@@ -54,7 +54,7 @@ impl LaneWorker {
         self.events.send(LaneEvent { lane: self.lane, life: self.life, news })
     }
 
-    /// Leaves behind the thread for slices on the lane's device.
+    /// Executes commands. Sets `slice_thread` to the thread for slices on the lane's device.
     fn obey(
         &mut self,
         commands: &Receiver<LaneCommand>,
@@ -75,7 +75,7 @@ impl LaneWorker {
         self.work.done();
         let mut since_ns = 0;
         loop {
-            // While a batch is under way nothing is waited for but that.
+            // While a batch is in progress, only its end is waited for.
             let next = match stages.is_running() {
                 true => commands.try_recv().ok(),
                 false => Some(match commands.recv() {
@@ -113,7 +113,7 @@ impl LaneWorker {
         }
     }
 
-    /// Tells what is done. The time of the next batch, if it is under way, begins with that.
+    /// Reports a result. The time of the next batch, if it is in progress, begins now.
     fn report(
         &self,
         done: Option<LaneResult>,

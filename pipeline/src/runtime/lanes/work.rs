@@ -1,4 +1,4 @@
-//! What a lane's thread has done: the seam between the thread and the groups of its lane.
+//! Work of a lane's thread: the seam between the thread and the groups of its lane.
 
 use warptape_engine::LaneCommand;
 use warptape_kernels::device::DeviceError;
@@ -7,35 +7,36 @@ use warptape_schemas::journal::LaneId;
 use super::super::EngineConfig;
 use super::{DeviceSlices, LaneResult};
 
-/// The groups of a lane and what they do with a command.
+/// The groups of a lane, and the execution of commands on them.
 pub trait LaneWork {
-    /// Gives what does the slices of a lane on a device, once, so that another thread can have it.
+    /// Returns the runner of slices on the lane's device, once, so that another thread can own it.
     fn take_background(&mut self) -> Option<DeviceSlices>;
 
-    /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on, those of risk too.
+    /// Returns bytes of device memory: of slots, of uploads, and of kernels' intermediate data, including those of risk
+    /// tasks.
     fn memory_bytes(&self) -> Option<[usize; 3]>;
 
-    /// Whether a batch is under way.
+    /// True if a batch is in progress.
     fn is_running(&self) -> bool;
 
-    /// Whether a command may be obeyed while a batch is under way: before all others that is to be finished.
+    /// True if a command may be executed while a batch is in progress. The batch must be finished before all others.
     fn may_overlap(&self, command: &LaneCommand) -> bool;
 
-    /// Obeys a command; a batch on a device is begun by that, and the one before it finished. After an error the lane's state is
-    /// void.
+    /// Executes a command. On a device, this begins a batch and finishes the previous one. After an error the lane's
+    /// state is void.
     fn obey(&mut self, command: LaneCommand) -> Result<Option<LaneResult>, DeviceError>;
 
-    /// Finishes the batch that is under way.
+    /// Finishes the batch in progress.
     fn finish(&mut self) -> Result<Option<LaneResult>, DeviceError>;
 }
 
-/// Opens lanes, in their threads. Tests put delays and faults round what is opened.
+/// Opens lanes, in their threads. Tests wrap the opened lanes in delays and faults.
 pub trait OpenLanes: Send + Sync {
-    /// A lane without groups, in a life that is counted from 0.
+    /// Opens a lane without groups, in a life that is counted from 0.
     fn open(&self, config: &EngineConfig, lane: LaneId, life: u32) -> Result<Box<dyn LaneWork>, DeviceError>;
 }
 
-/// Lanes on the devices of the configuration.
+/// Opens lanes on the devices of the configuration.
 pub struct ConfiguredLanes;
 
 impl OpenLanes for ConfiguredLanes {

@@ -1,5 +1,5 @@
-//! Nothing too large can be made: all kinds of records, with the largest fields there are, and the engine under configurations that
-//! `config check` allows.
+//! No record is too large: all kinds with the largest possible fields, and the engine under configurations that `config
+//! check` allows.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,7 +25,7 @@ use crate::runtime::dead_letter_headers::dead_letter_headers;
 use crate::runtime::{EngineConfig, Stop, records_of};
 use crate::settings::{Assignment, KEYS, Sources, ValueKind, load};
 
-/// The longest name of a topic: a prefix and its own.
+/// Returns the longest names of topics: a prefix and their own.
 fn topics() -> Topics {
     Topics::new(&"p".repeat(64))
 }
@@ -130,7 +130,7 @@ fn the_largest_signal_and_late_tick_fit() {
     check_value(&topics, &topics.late, 0, value);
 }
 
-/// A result of any kind that is larger than its topic takes becomes this one.
+/// This error replaces a result of any kind that is larger than its topic accepts.
 #[test]
 fn the_largest_error_of_a_request_fits() {
     let topics = topics();
@@ -233,7 +233,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
-    /// The engine with configurations that are allowed: lanes are lost, groups wait in all of them, records cannot be read.
+    /// The engine runs under allowed configurations: lanes are lost, groups wait in all of them, records are
+    /// unreadable.
     #[test]
     fn the_engine_makes_nothing_too_large(seed in any::<u64>()) {
         let mut draws = Draws(seed);
@@ -245,7 +246,7 @@ proptest! {
 struct Draws(u64);
 
 impl Draws {
-    /// A number below `end`.
+    /// Draws a number below `end`.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
@@ -257,9 +258,9 @@ impl Draws {
     }
 }
 
-/// A value of a key, often at an end of what is allowed; none where the default stays.
+/// Draws a value of a key, often at a limit; `None` keeps the default.
 fn value(key: &'static crate::settings::Key, draws: &mut Draws) -> Option<String> {
-    // What makes the test large and no record does not matter here.
+    // Keys are left out if they slow the test down without larger records.
     let is_drawn = key.path.starts_with("scheduler.")
         || key.path.starts_with("risk.")
         || ["stages.groups_per_partition", "topics.partitions", "engine.devices"].contains(&key.path);
@@ -287,7 +288,7 @@ fn value(key: &'static crate::settings::Key, draws: &mut Draws) -> Option<String
     }
 }
 
-/// A configuration that `config check` allows. Where keys do not go together, fewer are drawn.
+/// Draws a configuration that `config check` allows. If keys contradict each other, fewer are drawn.
 fn allowed(draws: &mut Draws) -> EngineConfig {
     let mut flags: Vec<Assignment> = KEYS
         .iter()
@@ -302,7 +303,7 @@ fn allowed(draws: &mut Draws) -> EngineConfig {
     }
 }
 
-/// Partitions that the engine is given.
+/// Partitions of the engine.
 const PARTITIONS: i32 = 3;
 
 struct Driven {
@@ -327,7 +328,7 @@ impl Outside for Around {
         self.now_ns
     }
 
-    /// Looks at what would be written.
+    /// Checks the records that would be written.
     fn execute(&mut self, command: Command, _: &Core) -> Result<(), CoreError> {
         match command {
             Command::Seek { partition, generation, .. } => {
@@ -368,7 +369,7 @@ impl Driven {
         tell(&mut self.core, &mut self.around, event)
     }
 
-    /// Does what is due, until there is nothing.
+    /// Does all that is due.
     fn settle(&mut self) {
         loop {
             settle(&mut self.core, &mut self.around).expect("the scheduler takes it");
@@ -410,7 +411,7 @@ fn drive(config: EngineConfig, draws: &mut Draws) {
     let assigned = (0..PARTITIONS).map(|partition| Assigned { partition, ..Assigned::default() });
     driven.tell(Event::Assigned(assigned.collect())).expect("nothing was processed before");
     driven.settle();
-    // So many symbols that all groups have rows; then records that cannot be read, larger than any topic takes.
+    // There are enough symbols for rows in all groups; then follow unreadable records, larger than any topic accepts.
     let mut batch = Vec::new();
     let good = |number: usize| Tick {
         receive_time_ns: 0,
@@ -429,7 +430,7 @@ fn drive(config: EngineConfig, draws: &mut Draws) {
         }
         let lane = draws.below(lanes) as i32;
         let reason = "\u{20ac}".repeat(draws.below(1 << 20) as usize);
-        // A lane that is not started again is not lost again; where it was the last, that is the end.
+        // A lane that is not restarted is not lost again; the loss of the last one ends the process.
         let life = driven.around.lives[lane as usize];
         let lost = driven.tell(Event::Lane { lane, life, news: LaneNews::Lost { reason } });
         driven.settle();

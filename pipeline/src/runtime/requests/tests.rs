@@ -14,7 +14,7 @@ const OTHER: i32 = 1;
 /// Longer than any answer takes.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-/// A log whose results of one partition end with a transaction that is open until told otherwise.
+/// A log with an open transaction at the end of one partition's results, until a test ends it.
 struct HeldLog {
     log: SqliteLog,
     has_ended: Arc<AtomicBool>,
@@ -155,7 +155,7 @@ fn a_transaction_that_does_not_end_holds_up_no_other_partition() {
     };
     tell(RequestCommand::Read { partition: OTHER, offset: 0, generation: 7 });
     expect(OTHER, 7, 0);
-    // The partition that waits goes and comes again.
+    // The waiting partition leaves and comes back.
     tell(RequestCommand::Forget { partition: HELD });
     tell(RequestCommand::Open { partition: HELD, assignment: 3, committed: Committed::default() });
     publish(log.as_ref(), OTHER, b"third");

@@ -8,10 +8,11 @@ use warptape_eventlog::{Durability, EventLog, OffsetRange, Record, SqliteLog};
 use super::*;
 use crate::runtime::journals::Journals;
 
-/// Longest wait for what must come.
+/// Longest wait for an expected event.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-/// Gives so many fetches of a record each of one partition, and fails then. It stands at [`POSITION`] in every partition.
+/// Returns this many fetches of a record each from one partition, and fails then. Its position is [`POSITION`] in every
+/// partition.
 struct GivenConsumer {
     partition: i32,
     fetches_left: usize,
@@ -63,7 +64,8 @@ fn holder(log: SqliteLog, topics: Topics) -> Holder {
     Holder { log, topics, group, accepted_loss, journals, written: Vec::new(), waiting }
 }
 
-/// As many fetches as the engine leaves waiting while it is full, and then the log fails: the engine has to hear it all the same.
+/// The engine leaves this many fetches waiting while it is full. Then the log fails, and the engine has to learn of it
+/// all the same.
 #[test]
 fn a_failure_is_heard_while_the_engine_takes_no_events() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -80,7 +82,7 @@ fn a_failure_is_heard_while_the_engine_takes_no_events() {
     source.stop();
 }
 
-/// How far it is behind is judged by its position, which is past the marker of the last transaction.
+/// The lag of a quiet partition is judged by its position, which is behind the marker of the last transaction.
 #[test]
 fn the_position_of_a_quiet_partition_is_told_beside_a_busy_one() {
     let folder = tempfile::tempdir().expect("a folder");

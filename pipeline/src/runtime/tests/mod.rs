@@ -1,4 +1,4 @@
-//! The core under a shell that does everything at once: what it decides about records, requests and commits.
+//! The core's decisions on records, requests and commits, under a shell that does everything at once.
 
 mod cancelling;
 mod driving;
@@ -35,33 +35,33 @@ struct Shell {
     around: Around,
 }
 
-/// What is around the core, and what it commanded that is still to be done.
+/// Surroundings of the core, with its commands that are still to be executed.
 struct Around {
     config: EngineConfig,
     now_ns: i64,
-    /// Events that the lane still has to tell.
+    /// Events that the lane has still to report.
     news: VecDeque<Event>,
-    /// Events that others still have to tell.
+    /// Events that others have still to report.
     events: VecDeque<Event>,
-    /// Of ticks, and of requests.
+    /// Generations of ticks, and of requests.
     generations: [u64; 2],
     lane: LaneStages,
     preparations: Vec<Preparation>,
     conclusions: Vec<Conclusion>,
     abandoned: Vec<u64>,
     told: Vec<(LifecycleEvent, String)>,
-    /// What was committed since it was taken.
+    /// Commits since they were last taken.
     commits: Vec<CommitRequest>,
     batches: usize,
-    /// Whether lanes never finish a batch.
+    /// True if lanes never finish a batch.
     holds_batches: bool,
-    /// What lanes are to tell of slices only when they are let; `None` where they tell it at once.
+    /// Results of slices held back until the test releases them; `None` if lanes report them at once.
     held_slices: Option<Vec<Event>>,
-    /// Whether commits have no end; if so, the one that is under way.
+    /// The commit in progress, if commits never end; the outer `None` if they do.
     held_commit: Option<Option<Box<CommitRequest>>>,
-    /// Slices that lanes were told to do: when, and whether they were of critical tasks.
+    /// Slices of lanes: their times, and true for those of critical tasks.
     slices: Vec<(i64, bool)>,
-    /// Requests that lay there when the partition came.
+    /// Number of requests present when the partition came.
     requests_before: i64,
 }
 
@@ -72,7 +72,7 @@ impl Outside for Around {
         self.now_ns
     }
 
-    /// The lane is done at once with all that it is told.
+    /// The lane finishes at once all that it is told.
     fn execute(&mut self, command: Command, _: &Core) -> Result<(), CoreError> {
         match command {
             Command::Prepare(preparation) => self.preparations.push(preparation),
@@ -153,29 +153,29 @@ impl Outside for Collected {
 }
 
 impl Shell {
-    /// Has restored a partition, outputs existing before an offset, and reads its requests.
+    /// Restores a partition with outputs before an offset, and reads its requests.
     fn begin(sealed_offset: i64) -> Self {
         Self::begin_with(sealed_offset, 0)
     }
 
-    /// The same, with requests that lay there.
+    /// The same, with requests present before.
     fn begin_with(sealed_offset: i64, requests_before: i64) -> Self {
         Self::begin_changed(sealed_offset, requests_before, |_| ())
     }
 
-    /// The same, under a configuration that is changed.
+    /// The same, under a changed configuration.
     fn begin_changed(sealed_offset: i64, requests_before: i64, change: impl FnOnce(&mut Config)) -> Self {
         let committed = (sealed_offset > 0).then_some(sealed_offset);
         let assigned = Assigned { partition: PARTITION, committed, ..Assigned::default() };
         Self::begin_assigned(assigned, requests_before, change)
     }
 
-    /// The same, of a partition that comes with ticks that nobody has processed.
+    /// The same, with unprocessed ticks in the partition.
     fn begin_assigned(assigned: Assigned, requests_before: i64, change: impl FnOnce(&mut Config)) -> Self {
         let sources = Sources { cores: 1, ..Sources::default() };
         let config = load(&sources).expect("the defaults are good").0.engine_config(None);
         let mut core_config = config.core.clone();
-        // Each turn commits what there is.
+        // Each turn commits what is sealed.
         core_config.times.commit_interval_ns = 0;
         change(&mut core_config);
         let core = Core::new(core_config, Box::new(TickDecoder::new()), None, JournalPositions::beginning())
@@ -213,13 +213,13 @@ impl Shell {
         tell(&mut self.core, &mut self.around, event).expect(TOLD);
     }
 
-    /// The engine does what is due, once.
+    /// Does what is due, once.
     fn settle(&mut self, now_ns: i64) {
         self.around.now_ns = now_ns;
         settle(&mut self.core, &mut self.around).expect(TOLD);
     }
 
-    /// The same, until nothing is left to be told or committed.
+    /// The same, until nothing is left to report or commit.
     fn turn(&mut self, now_ns: i64) {
         loop {
             self.settle(now_ns);
@@ -236,7 +236,7 @@ impl Shell {
         self.core.wants().expect("nobody asked it to stop")
     }
 
-    /// A trade comes; whether a batch is run for it, at once or when it has waited long enough.
+    /// Brings a trade. Returns true if a batch runs for it, at once or after the greatest wait.
     fn tick(&mut self, now_ns: i64, offset: i64) -> bool {
         let before = self.around.batches;
         self.records(now_ns, vec![trade(offset)]);
@@ -246,13 +246,13 @@ impl Shell {
         self.around.batches > before
     }
 
-    /// Records come.
+    /// Brings records.
     fn records(&mut self, now_ns: i64, records: Vec<Record>) {
         let generation = self.around.generations[0];
         self.tell(now_ns, Event::Records { partition: PARTITION, generation, records, read_at_ns: now_ns });
     }
 
-    /// Requests come.
+    /// Brings requests.
     fn read(&mut self, now_ns: i64, requests: Vec<ReadRequest>) {
         let generation = self.around.generations[1];
         self.tell(now_ns, Event::Requests { partition: PARTITION, generation, requests });
@@ -279,7 +279,7 @@ impl Shell {
         self.turn(now_ns);
     }
 
-    /// Takes the results that were committed until now.
+    /// Takes the results committed so far.
     fn results(&mut self, now_ns: i64) -> Vec<RiskResult> {
         self.turn(now_ns);
         let results: Vec<RiskResult> = self.around.commits.iter().flat_map(results).collect();
@@ -291,7 +291,7 @@ impl Shell {
         results
     }
 
-    /// The journal entries that were committed until now.
+    /// Returns the journal entries committed so far.
     fn entries(&self) -> Vec<warptape_schemas::journal::JournalEntry> {
         let entries = self.around.commits.iter().flat_map(|commit| &commit.entries);
         entries.map(|(_, entry)| decode_journal_entry(entry).expect("an entry")).collect()
@@ -326,7 +326,7 @@ fn trade(offset: i64) -> Record {
 fn request(offset: i64, deadline_ns: Option<i64>, spot: &Value) -> ReadRequest {
     let asset = json!({"symbol": "A:X", "spot": spot, "volatility": 0.2});
     let option = json!({"asset": 0, "kind": "call", "strike": 1.0, "expiry_years": 1.0});
-    // So many that they are concluded beside the core.
+    // There are so many that they are concluded beside the core.
     let problem = json!({"type": "options", "assets": [asset], "options": vec![option; 1_000]});
     let request = json!({"request_id": offset.to_string(), "deadline_ns": deadline_ns, "problem": problem});
     let request: RiskRequest = serde_json::from_value(request).expect("a request");
@@ -350,7 +350,7 @@ fn code(result: &RiskResult) -> Option<RiskErrorCode> {
 #[test]
 fn no_ticks_are_read_while_too_much_waits_for_a_commit_and_requests_are() {
     let mut shell = Shell::begin(0);
-    // Each is a dead letter with half of the record. The commit with the first is under way.
+    // Each is a dead letter with half of the record. The commit of the first is in progress.
     let records: Vec<Record> = (0..35).map(|offset| unreadable(offset, 1 << 20)).collect();
     let mut records = records.into_iter();
     shell.around.held_commit = Some(None);
@@ -359,7 +359,7 @@ fn no_ticks_are_read_while_too_much_waits_for_a_commit_and_requests_are() {
     assert!(matches!(shell.around.held_commit.take(), Some(Some(_))));
     shell.records(0, records.collect());
     assert!(!shell.wants().records && shell.wants().requests);
-    // It asks nothing of the market, and becomes a task as well.
+    // The request needs no market data, and becomes a task as well.
     shell.read(0, vec![request(0, None, &json!(100.0))]);
     shell.settle(0);
     assert_eq!(shell.around.preparations.len(), 1);
@@ -368,12 +368,12 @@ fn no_ticks_are_read_while_too_much_waits_for_a_commit_and_requests_are() {
     assert!(shell.wants().records && shell.wants().requests);
 }
 
-/// An attempt that took no time.
+/// Returns an attempt that took no time.
 fn written(now_ns: i64) -> CommitAttempt {
     CommitAttempt { sent_ns: now_ns, ended_ns: now_ns, looked_up: false }
 }
 
-/// The outcomes of commits in journal entries.
+/// Returns the outcomes of commits in journal entries.
 fn outcomes(entries: &[(i64, Vec<u8>)]) -> Vec<CommitEnded> {
     let inputs = entries.iter().map(|(_, bytes)| decode_journal_entry(bytes).expect("an entry").input);
     let outcome = |input| match input {
@@ -391,7 +391,7 @@ fn the_outcome_of_a_commit_is_told_in_the_next_one_and_causes_none() {
         shell.around.commits.last().expect("the tick is committed").last_entry().expect("it has entries");
     let sealed = decode_journal_entry(last).expect("an entry").sequence;
     let commits = shell.around.commits.len();
-    // A process that has nothing to do stays silent: it writes no checkpoint for the sake of an outcome either.
+    // An idle process stays silent: it does not write a checkpoint for an outcome either.
     let hour_ns = 3_600_000_000_000;
     for now_ns in [hour_ns, 2 * hour_ns, 3 * hour_ns] {
         shell.turn(now_ns);

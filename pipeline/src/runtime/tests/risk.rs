@@ -49,13 +49,13 @@ fn a_deadline_passes_whatever_a_request_waits_for() {
         let [result] = &shell.results(70)[..] else { panic!("there is one request") };
         assert_eq!((code(result), result.finished_ns), (Some(RiskErrorCode::Expired), 70));
         assert!(result.as_of.is_empty());
-        // The scheduler refused it, which its journal tells.
+        // The scheduler refused it, as its journal shows.
         let entries = shell.entries();
         let entry =
             entries.iter().find(|entry| entry.sequence == result.decision_sequence).expect("its entry");
         assert!(matches!(&entry.input, Input::TaskArrived(arrived) if arrived.as_of.is_empty()));
         assert!(matches!(entry.decisions[..], [Decision::Reject(_)]));
-        // Nobody waits for the task any more.
+        // The task is abandoned.
         if is_prepared {
             shell.prepare(80);
         }
@@ -95,7 +95,7 @@ fn what_is_done_for_a_partition_that_has_gone_is_for_nothing() {
     }
 }
 
-/// A request of a class, which asks the market or is given what it needs.
+/// Returns a request of a class, with the market's price or a given one.
 fn request_of(class: &str, offset: i64, spot: &serde_json::Value) -> ReadRequest {
     let mut request = request(offset, None, spot);
     let asked = request.request.as_mut().expect("it can be read");
@@ -135,14 +135,14 @@ fn requests_begin_though_a_lane_is_never_without_ticks() {
         };
         [first_ns(true), first_ns(false)]
     };
-    // The critical one at once, the other one when it is aged; without a reserve none.
+    // The critical one begins at once, the other one when it is aged; without a reserve none begins.
     assert_eq!(begins(25), [Some(0), Some(1_000)]);
     assert_eq!(begins(0), [None, None]);
 }
 
 #[test]
 fn the_most_urgent_request_is_prepared_first() {
-    // The market is older than it has been: all of them wait.
+    // The market is older than before, so all of them wait.
     let mut shell = Shell::begin(1);
     let classes = ["BATCH", "INTERACTIVE", "BATCH", "CRITICAL", "INTERACTIVE"];
     for (class, offset) in classes.into_iter().zip(0..) {
@@ -181,7 +181,7 @@ fn what_is_prepared_in_vain_makes_room_only_when_it_is_done() {
     assert_eq!(shell.around.preparations.len(), under_way, "one has gone, and one come");
 }
 
-/// Ticks lie there when a partition comes: two that were processed, of which the state lacks both, and three that were not.
+/// Ticks are present when a partition comes: two processed ones, both missing from the state, and three others.
 #[test]
 fn requests_are_answered_while_ticks_are_caught_up_with() {
     let market = json!({"from": "market"});
@@ -197,11 +197,12 @@ fn requests_are_answered_while_ticks_are_caught_up_with() {
         begun.extend(shell.around.preparations.drain(..).map(|preparation| (offset, preparation.offset)));
         shell.tick(offset, offset);
     }
-    // What asks nothing of the market at once, what asks it as of the processed ticks, and what says so once all ticks are accepted.
+    // A request without market data begins at once. One with market data begins as of the processed ticks, and one with
+    // the header once all ticks are accepted.
     assert_eq!(begun, [(0, 2), (2, 1), (5, 0)]);
 }
 
-/// Two large requests are being prepared, by a thread that the system has put off.
+/// Two large requests are being prepared by a thread that the system has delayed.
 #[test]
 fn a_critical_request_waits_for_no_large_one_that_is_prepared() {
     let mut shell = Shell::begin(0);
@@ -220,7 +221,7 @@ fn a_critical_request_waits_for_no_large_one_that_is_prepared() {
     assert_eq!(begun, [(0, Haste::Yields), (1, Haste::Yields), (3, Haste::AtOnce), (4, Haste::Soon)]);
 }
 
-/// The thread for slices of a lane does nothing, being put off by the system.
+/// The system has delayed a lane's thread for slices, so that it does nothing.
 #[test]
 fn a_critical_task_passes_a_slice_that_is_put_off() {
     let mut shell = Shell::begin_changed(0, 0, |config| config.lanes.truncate(1));
@@ -231,6 +232,6 @@ fn a_critical_task_passes_a_slice_that_is_put_off() {
         shell.turn(offset);
         shell.prepare(offset);
     }
-    // The second one of each waits for the first.
+    // The second slice of each kind waits for the first.
     assert_eq!(shell.around.slices, [(0, false), (2, true)]);
 }

@@ -4,10 +4,10 @@ use warptape_schemas::{Snapshot, decode_snapshot};
 
 use super::*;
 
-/// Partitions, one of which was processed up to this offset under another configuration, and one has nothing.
+/// Processed offset of one partition, under another configuration; the other partition has no ticks.
 const PROCESSED: i64 = 7;
 
-/// A core that is given the partitions, and what came of that.
+/// Returns a core that got the partitions, and the result.
 fn assigned(is_allowed: bool) -> (Core, Collected, EngineConfig, Result<(), CoreError>) {
     let sources = Sources { cores: 1, ..Sources::default() };
     let mut config = load(&sources).expect("the defaults are good").0.engine_config(None);
@@ -44,7 +44,7 @@ fn another_segment_is_refused_unless_it_is_asked_for() {
     assert!(!outside.commands.iter().any(owns), "no partition is taken over");
 }
 
-/// So that the next start does not ask again.
+/// Otherwise the next start would ask again.
 #[test]
 fn a_segment_begins_in_partitions_without_ticks_too() {
     let (mut core, mut outside, config, result) = assigned(true);

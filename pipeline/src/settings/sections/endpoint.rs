@@ -7,16 +7,16 @@ use super::super::declaration::{choice, integer, list, secret, section, text, wh
 use super::super::secret::Secret;
 use super::super::syntax;
 
-/// Most names of an endpoint.
+/// Greatest number of names of an endpoint.
 const HOSTS_MAX: usize = 64;
 
-/// What is read of an endpoint that has no token.
+/// Pages that may be read from an endpoint without a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unguarded {
     /// All pages.
     #[default]
     Pages,
-    /// Whether the process lives and is ready.
+    /// Liveness and readiness alone.
     Probes,
 }
 
@@ -24,16 +24,18 @@ section! {
     "endpoint": "Where a running pipeline tells over HTTP how it fares: metrics, health, probes.";
     /// The HTTP endpoint.
     pub struct EndpointSettings {
-        /// Address to listen on, such as `127.0.0.1:9464`, or `0.0.0.0:9464` for all of the machine's; an empty one: `run` listens
-        /// nowhere, and `demo` on 127.0.0.1:9464, or on another port where that one is taken.
+        /// Address to listen on, such as `127.0.0.1:9464`, or `0.0.0.0:9464` for all addresses of the machine. If it is
+        /// empty, `run` does not listen. `demo` then listens on 127.0.0.1:9464, or on another port if that one is
+        /// taken.
         listen: String = text(
             "",
             "an address and a port, such as 127.0.0.1:9464 or [::1]:9464, or an empty string",
             syntax::is_listen_address,
             str::to_owned,
         );
-        /// Names by which clients address it besides localhost and addresses, such as `tape.example.com`: a request by another name is refused
-        /// unless it has the token, because a page elsewhere may have its own name lead here and read what a browser here reaches.
+        /// Names by which clients address it besides localhost and addresses, such as `tape.example.com`. A request by
+        /// another name is refused unless it has the token. Otherwise a page elsewhere could point its own name here,
+        /// and read what a browser here reaches.
         hosts: Vec<String> = list(
             &[],
             HOSTS_MAX,
@@ -41,21 +43,24 @@ section! {
             syntax::is_host_name,
             |names| names.iter().map(|name| name.to_ascii_lowercase()).collect(),
         );
-        /// What clients have to present as `Authorization: Bearer TOKEN`, but for /livez and /readyz. Without one, all who reach the
-        /// address may read.
+        /// Token that clients must present as `Authorization: Bearer TOKEN`, except for /livez and /readyz. Without
+        /// one, all who reach the address may read.
         token: Option<Secret> = secret();
-        /// What is read where there is no `token`: `pages`, all of them, or `probes`, /livez and /readyz alone, as in the container's image.
+        /// Pages that may be read without a `token`: `pages`, all of them, or `probes`, /livez and /readyz alone, as in
+        /// the container's image.
         unguarded: Unguarded = choice(&["pages", "probes"], |word| match word {
             "pages" => Unguarded::Pages,
             _ => Unguarded::Probes,
         });
-        /// File of the certificate that clients see, with those that lead to its authority, in PEM; an empty path: no TLS.
+        /// File of the certificate that clients see and of its chain up to its authority, in PEM; an empty path: no
+        /// TLS.
         tls_certificate: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
         /// File of the certificate's private key, in PEM.
         tls_key: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
         /// Lag from which a partition counts as behind in /health, in seconds.
         lag_max as lag_max_s: Duration = integer(15, 1..=86_400, |seconds| Duration::from_secs(seconds as u64));
-        /// Percentage of ticks that may be late or dead letters: with more within half a minute, /health says degraded.
+        /// Percentage of ticks that may be late or dead letters; if more are within half a minute, /health says
+        /// degraded.
         refused_percent_max: u32 = integer(5, 0..=100, whole);
     }
 }

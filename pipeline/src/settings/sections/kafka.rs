@@ -1,4 +1,4 @@
-//! How to be a client of Kafka and of a schema registry.
+//! Clients of Kafka and of a schema registry.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::super::syntax;
 use super::milliseconds;
 use crate::runtime::Retention;
 
-/// Retention of records that are never removed: the longest that a cluster takes, ms.
+/// Retention of records that are never removed: the longest that a cluster accepts, in ms.
 const FOR_EVER: Duration = Duration::from_millis(i64::MAX as u64);
 
 /// Protocol of a consumer group.
@@ -23,7 +23,7 @@ pub enum GroupProtocol {
 
 section! {
     "kafka": "How to be a client of Kafka, for logs of the form kafka:HOST:PORT.";
-    /// How to be a client of Kafka, and how topics are created there. The name of the process in its group is
+    /// The client of Kafka, and how topics are created there. The name of the process in its group is
     /// [`EngineSettings::node`](super::EngineSettings::node).
     pub struct KafkaSettings {
         /// Protocol of the consumer group: `consumer` is the one of KIP-848, for brokers from 4.0 on.
@@ -31,25 +31,25 @@ section! {
             "consumer" => GroupProtocol::Consumer,
             _ => GroupProtocol::Classic,
         });
-        /// A process that is silent for so long loses its partitions to others, in milliseconds. The broker has the
-        /// last word with group_protocol `consumer`. A transaction may be open for half of it.
+        /// Time of silence after which a process loses its partitions to others, in milliseconds. With group_protocol
+        /// `consumer` the broker decides. A transaction may be open for half of this time.
         session_timeout as session_timeout_ms: Duration = integer(10_000, 6_000..=1_800_000, milliseconds);
-        /// Longest wait for an answer of the cluster, in milliseconds. After a third of it a question is asked again on a new
-        /// connection; after all of it the outcome of a commit is unknown, and is settled before anything else is written.
-        /// The same holds for records that nobody acknowledges for so long. A process that reads nothing for so long, though
-        /// there are records, ends.
+        /// Longest wait for an answer of the cluster, in milliseconds. After a third of it a question is repeated on a
+        /// new connection. After all of it the outcome of a commit is unknown, and is settled before anything else is
+        /// written. The same holds for unacknowledged records. A process that cannot read existing records for so long
+        /// ends.
         request_timeout as request_timeout_ms: Duration = integer(30_000, 1_000..=600_000, milliseconds);
         /// Replicas of topics that are created; 0 leaves it to the broker (default.replication.factor).
         replication_factor: Option<i16> = integer(0, 0..=15, replicas);
         /// Replicas that must have a record before it counts as written, for topics that are created; 0 leaves it to the
         /// broker (min.insync.replicas). 2 of 3 replicas survive the loss of one broker.
         min_insync_replicas: Option<i16> = integer(0, 0..=15, replicas);
-        /// Memory that one batch of records may take when it is unpacked, with what is kept for each of its records, in bytes. A
-        /// batch that is larger becomes one dead letter, and reading goes on behind it. All processes that read a log, and
-        /// those that verify it, have the same value.
+        /// Greatest memory of one unpacked batch of records, in bytes, including what is kept for each record. A larger
+        /// batch becomes one dead letter, and reading goes on behind it. All processes that read or verify a log need
+        /// the same value.
         unpacked_bytes_max: usize = integer(268_435_456, 16_777_216..=1_000_000_000, |bytes| bytes as usize);
-        /// Handed to librdkafka as they are: `"security.protocol" = "SASL_SSL"`. Passwords and private keys come
-        /// from the environment: WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD, or
+        /// Properties for librdkafka, passed on unchanged: `"security.protocol" = "SASL_SSL"`. Passwords and private
+        /// keys come from the environment: WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD, or
         /// WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD_FILE for the path of a file that holds it.
         properties: BTreeMap<String, Secret> = table(
             "properties of librdkafka by their names, but those that Warptape sets itself",
@@ -58,7 +58,7 @@ section! {
         );
     }
     and {
-        /// How long topics that are created keep records.
+        /// Retention of records, for topics that are created.
         retention: Retention = |values| Retention::read(values);
     }
 }
@@ -70,11 +70,11 @@ fn replicas(number: i64) -> Option<i16> {
 section! {
     "kafka.retention_hours": "How long topics that are created on Kafka keep records, in hours; 0 is for ever.";
     into Retention {
-        /// Ticks. A state whose snapshots are lost is rebuilt from them.
+        /// Ticks. A state with lost snapshots is rebuilt from them.
         ticks: Option<Duration> = integer(168, 0..=1_000_000, hours);
         /// Signals.
         signals: Option<Duration> = integer(168, 0..=1_000_000, hours);
-        /// Journal. `replay` begins at the first start or checkpoint that is left; checkpoints are written every
+        /// Journal. `replay` begins at the first remaining start or checkpoint; checkpoints are written every
         /// `engine.checkpoint_interval_s`.
         journal: Option<Duration> = integer(168, 0..=1_000_000, hours);
         /// Late ticks.
@@ -85,7 +85,7 @@ section! {
         lifecycle: Option<Duration> = integer(720, 0..=1_000_000, hours);
         /// Risk requests.
         risk_requests: Option<Duration> = integer(168, 0..=1_000_000, hours);
-        /// Risk results. The id of a request is refused a second time as long as its result is there.
+        /// Risk results. A request's id is refused a second time while its result is kept.
         risk_results: Option<Duration> = integer(168, 0..=1_000_000, hours);
     }
 }
@@ -99,30 +99,30 @@ fn hours(number: i64) -> Option<Duration> {
 
 section! {
     "schema_registry": "Where the schemas of records are registered.";
-    /// Where schemas are registered.
+    /// The schema registry.
     pub struct RegistrySettings {
-        /// Schema registry with the REST interface of Confluent's. Where it is set, records are written in its
-        /// frame (a zero byte, four bytes of schema id) and schemas are registered at start; where it is empty,
-        /// in Avro's single-object encoding. Either is read.
+        /// Schema registry with the REST interface of Confluent's. With a registry, schemas are registered at start,
+        /// and records are written in its frame (a zero byte, four bytes of schema id). If the address is empty,
+        /// records are in Avro's single-object encoding. Both forms are read.
         url: String = text(
             "",
             "a string of the form http://HOST:PORT or https://HOST:PORT without user and password, or an empty one",
             syntax::is_registry_url,
             |url| url.trim_end_matches('/').to_owned(),
         );
-        /// User name for the registry, if it asks for one.
+        /// User name for the registry, if it requires one.
         username: String = text("", "a string without a colon", syntax::is_username, str::to_owned);
         /// Password for the registry.
         password: Option<Secret> = secret();
-        /// How long a registry that gives no answer for the schema of a record is asked again, in milliseconds. Then the record is a
-        /// dead letter if the registry answers for other schemas. If it answers for none, `run` has the record's partition wait,
-        /// and other commands end: the record may be a good one.
+        /// Time for which an unanswered question for a record's schema is repeated, in milliseconds. After it, the
+        /// record is a dead letter if the registry answers for other schemas. If it answers for none, `run` holds the
+        /// record's partition, and other commands end, because the record may be good.
         retry as retry_ms: Duration = integer(10_000, 0..=600_000, milliseconds);
     }
 }
 
 impl RegistrySettings {
-    /// Whether there is a registry.
+    /// True if there is a registry.
     pub fn is_used(&self) -> bool {
         !self.url.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Where events are kept, and the latest of them.
+//! The event log, and hot state.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::runtime::Topics;
 
 section! {
     "log": "Where events are kept.";
-    /// Where events are kept.
+    /// The event log.
     pub struct LogSettings {
         /// The event log. `sqlite:PATH` is one file, shared by all commands; `kafka:HOST:PORT` is a cluster.
         url: String = text(
@@ -23,7 +23,7 @@ section! {
             syntax::is_log_url,
             str::to_owned,
         );
-        /// What a commit survives: `process` the death of the process, `full` the loss of power as well.
+        /// Losses that a commit survives: `process`, the death of the process; `full`, the loss of power as well.
         durability: Durability = choice(&["process", "full"], |word| match word {
             "full" => Durability::Full,
             _ => Durability::Process,
@@ -35,7 +35,7 @@ section! {
     "topics": "Topics: ticks, signals, journal, snapshots, late, dead-letter, lifecycle, risk.requests, risk.results.";
     /// Names of topics, and how missing ones are created.
     pub struct TopicSettings {
-        /// Put before every topic name.
+        /// Prefix of every topic name.
         prefix: String = text(
             "",
             "a string of up to 64 characters of A-Z a-z 0-9 . _ -",
@@ -44,8 +44,8 @@ section! {
         );
         /// Partitions of topics that are created; existing topics keep theirs.
         partitions: i32 = integer(4, 1..=1024, whole);
-        /// Partitions of the journal when it is created: so many processes can be in a group. 0 is 16 on Kafka, and 1 on
-        /// the embedded log, where a group has one process.
+        /// Partitions of the journal when it is created: the greatest number of processes in a group. 0 is 16 on Kafka,
+        /// and 1 on the embedded log, where a group has one process.
         journal_partitions: i32 = integer(0, 0..=1024, whole);
     }
     and {
@@ -61,42 +61,43 @@ section! {
     "journal": "How the journal is anchored: signed, and kept in a second place, so that nobody can forge it or cut it off unnoticed.";
     /// How the journal is anchored.
     pub struct JournalSettings {
-        /// File of the Ed25519 private key that signs the head of each commit, in PEM (`warptape journal keygen` makes one); an empty
-        /// path: nothing is signed. Nobody but its owner and its group may read it.
+        /// File of the Ed25519 private key that signs the head of each commit, in PEM (`warptape journal keygen` makes
+        /// one); an empty path: no signatures. Only its owner and its group may read it.
         signing_key_file: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
-        /// File on another disk or machine that signed heads are appended to; an empty path: none. Processes may share one.
+        /// File on another disk or machine to append signed heads to; an empty path: none. Processes may share one.
         anchor_file: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
-        /// Another event log that signed heads are written to, of the form `sqlite:PATH` or `kafka:HOST:PORT`; an empty string: none. Its
-        /// topic is `anchors`, behind topics.prefix, and all of section `kafka` holds for it as well.
+        /// Another event log to write signed heads to, of the form `sqlite:PATH` or `kafka:HOST:PORT`; an empty string:
+        /// none. Its topic is `anchors`, with topics.prefix, and all of section `kafka` applies to it too.
         anchor_log: String = text(
             "",
             "a string of the form sqlite:PATH or kafka:HOST:PORT[,HOST:PORT…], or an empty string",
             |url| url.is_empty() || syntax::is_log_url(url),
             str::to_owned,
         );
-        /// Least time between two heads in the second places, in milliseconds: so much at most of a log that was cut off is not found.
+        /// Least time between two heads in the second places, in milliseconds. A cut of the log's last records up to
+        /// this time is not found.
         anchor_interval as anchor_interval_ms: Duration = integer(1_000, 0..=3_600_000, milliseconds);
     }
 }
 
 section! {
     "hot_state": "The latest of each symbol, and results of risk requests, for those who want them now.";
-    /// The latest of each symbol, and results of risk requests.
+    /// The latest state of each symbol, and results of risk requests.
     pub struct HotStateSettings {
-        /// Where it is kept: `redis://` and `rediss://` (TLS) name a Redis or Valkey, `memory` keeps none beside the
-        /// log. An address with a password comes from the environment: WARPTAPE__HOT_STATE__URL, or
+        /// Place of hot state: `redis://` and `rediss://` (TLS) name a Redis or Valkey, `memory` keeps nothing beside
+        /// the log. An address with a password comes from the environment: WARPTAPE__HOT_STATE__URL, or
         /// WARPTAPE__HOT_STATE__URL_FILE for the path of a file that holds it. It is never printed.
         url: HotUrl = address("memory", HotUrl::ALLOWED, syntax::is_hot_state_url, |text| {
             HotUrl::parse(text).expect("the address was checked when it was read")
         });
-        /// Put before every key in Redis, followed by topics.prefix. Logs that share a Redis need one each.
+        /// Prefix of every key in Redis, before topics.prefix. Logs that share a Redis need different prefixes.
         prefix: String = text(
             "warptape:",
             "a string of up to 64 characters of A-Z a-z 0-9 . _ - :",
             syntax::is_key_prefix,
             str::to_owned,
         );
-        /// How long Redis keeps the result of a risk request, in seconds from its record's time on. The log keeps it for
+        /// Time for which Redis keeps the result of a risk request, in seconds from its record's time. The log keeps it
         /// longer.
         result_ttl as result_ttl_s: Duration = integer(3_600, 1..=2_592_000, |seconds| {
             Duration::from_secs(seconds as u64)

@@ -1,4 +1,4 @@
-//! What is computed. The parameters of indicators are declared in the table of indicators.
+//! Computations of the stages. The parameters of indicators are declared in the table of indicators.
 
 use std::collections::BTreeMap;
 
@@ -24,10 +24,10 @@ section! {
             syntax::is_bar,
             |items| items.iter().map(bar).collect(),
         );
-        /// How far a tick's event time may lie behind the greatest one seen in its partition, in milliseconds.
+        /// Greatest distance of a tick's event time behind the greatest one seen in its partition, in milliseconds.
         allowed_lateness_ns as allowed_lateness_ms: i64 = integer(2_000, 0..=3_600_000, |ms| ms * NS_PER_MS);
-        /// The same of venues that are behind the others, or ahead of them: `BYBIT=5s` allows ticks of symbols that begin with `BYBIT:` to lie
-        /// 5 s behind the greatest event time of all venues. Their bars close later accordingly.
+        /// Allowed lateness of venues that differ from the others. `BYBIT=5s` allows ticks of symbols that begin with
+        /// `BYBIT:` to lie 5 s behind the greatest event time of all venues. Their bars close later accordingly.
         lateness_by_venue_ns as lateness_by_venue: BTreeMap<String, i64> = list(
             &[],
             64,
@@ -35,17 +35,19 @@ section! {
             syntax::is_venue_lateness,
             |items| items.iter().filter_map(|item| syntax::venue_lateness(item)).collect(),
         );
-        /// How far a tick's event time may lie ahead of the greatest one seen in its partition, in milliseconds: one further ahead is a
-        /// dead letter. A longer gap in the data is followed when more symbols say so than are heard otherwise, 8 ticks in a row. The
-        /// default of four days is longer than markets close over a weekend and a holiday; less is safer where they do not close.
+        /// Greatest distance of a tick's event time ahead of the greatest one seen in its partition, in milliseconds. A
+        /// tick further ahead is a dead letter. A longer gap is followed if 8 ticks in a row lie behind it, of more
+        /// symbols than are otherwise heard. The default of four days is longer than a market closes over a weekend and
+        /// a holiday. Less is safer for markets that do not close.
         future_max_ns as future_max_ms: i64 = integer(345_600_000, 1..=9_000_000_000_000, |ms| ms * NS_PER_MS);
-        /// How far a tick's event time may lie ahead of the time at which its record was written, in milliseconds: one further ahead
-        /// is a dead letter, however many symbols say so. The time is the record's create time: the producer's clock, or the
-        /// broker's with `message.timestamp.type=LogAppendTime`. Data that are dated in the future need a greater limit.
+        /// Greatest distance of a tick's event time ahead of the time at which its record was written, in milliseconds.
+        /// A tick further ahead is a dead letter, whatever the number of symbols. The time is the record's create time:
+        /// the producer's clock, or the broker's with `message.timestamp.type=LogAppendTime`. Data dated in the future
+        /// need a greater limit.
         clock_skew_max_ns as clock_skew_max_ms: i64 = integer(60_000, 1..=9_000_000_000_000, |ms| ms * NS_PER_MS);
-        /// The most symbols that a partition may have: a tick of another one is a dead letter.
+        /// Greatest number of symbols of a partition; a tick of a further one is a dead letter.
         symbols_max: u32 = integer(65_536, 1..=16_777_216, |symbols| symbols as u32);
-        /// Symbol groups of a partition: the unit of placement on lanes.
+        /// Number of symbol groups of a partition. Groups are the unit of placement on lanes.
         groups_per_partition: u32 = integer(16, 1..=4_096, whole);
     }
     and {
@@ -101,12 +103,12 @@ const fn key(parameter: &Parameter) -> Key {
 section! {
     "stages.signals": "Thresholds of the signals.";
     into SignalParams {
-        /// RSI above this is overbought.
+        /// RSI above which a symbol is overbought.
         rsi_upper: f64 = number(70.0, 0.0..=100.0);
-        /// RSI below this is oversold; less than `rsi_upper`.
+        /// RSI below which a symbol is oversold; less than `rsi_upper`.
         rsi_lower: f64 = number(30.0, 0.0..=100.0);
-        /// Distance from the mean, in standard deviations, that calls for a reversion. With the width of the Bollinger
-        /// bands, and their window as `zscore`, each break of a band is a z-score as well (docs/indicators.md).
+        /// Distance from the mean, in standard deviations, that signals a reversion. With the width of the Bollinger
+        /// bands here, and their window for `zscore`, each break of a band is a z-score as well (docs/indicators.md).
         zscore_threshold: f64 = number(3.0, 0.01..=100.0);
     }
 }
@@ -114,14 +116,15 @@ section! {
 section! {
     "stages.market": "What risk requests find of the market.";
     into MarketConfig {
-        /// Event time between samples of all prices: volatilities and correlations of risk requests are of these.
+        /// Event time between samples of all prices, in milliseconds. Volatilities and correlations of risk requests
+        /// are computed from them.
         sample_interval_ns as sample_interval_ms: i64 = integer(1_000, 1..=86_400_000, |ms| ms * NS_PER_MS);
-        /// Returns that are kept of each symbol, in samples: volatilities and matrices take 30 at least.
+        /// Returns that are kept of each symbol, in samples. Volatilities and matrices need at least 30.
         window: u32 = integer(256, 30..=4_096, whole);
         /// Weight of a return in a covariance relative to the next one.
         decay: f64 = number(0.94, 0.01..=1.0);
-        /// Hours of trading in a year, by which volatilities and covariances of the market are annualised: 8760 where it never
-        /// closes, 1638 for 252 days of 6.5 hours.
+        /// Trading hours in a year, by which volatilities and covariances of the market are annualised. A market that
+        /// never closes has 8760, one with 252 days of 6.5 hours 1638.
         trading_hours_a_year: f64 = number(8_760.0, 1.0..=8_760.0);
     }
 }

@@ -1,4 +1,4 @@
-//! What keys mean, and what the screen shows besides the step. There is no terminal and no journal here.
+//! Meanings of keys, and the state of the screen besides the step. There is no terminal and no journal here.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use warptape_replay::debugger::Predicate;
@@ -6,14 +6,14 @@ use warptape_replay::history::Bound;
 
 use crate::cli::{parse_bound, parse_condition};
 
-/// Entries of a page.
+/// Entries by which a page key steps.
 pub const PAGE: i64 = 100;
-/// Characters that a key scrolls an explanation sideways.
+/// Characters by which a key scrolls an explanation sideways.
 pub const SHIFT: usize = 16;
-/// Characters of what is typed.
+/// Greatest number of typed characters.
 const TYPED_MAX: usize = 1_000;
 
-/// The keys, as help lists them.
+/// The keys, in the order of the help.
 pub const KEYS: [(&str, &str); 13] = [
     ("n, right", "next entry"),
     ("p, left", "the entry before"),
@@ -30,12 +30,12 @@ pub const KEYS: [(&str, &str); 13] = [
     ("q, Ctrl-C", "quit"),
 ];
 
-/// What is to be done.
+/// Actions that keys ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Draw again.
     Redraw,
-    /// Draw all of the screen again, whatever is on it.
+    /// Draw the whole screen again, even unchanged parts.
     Repaint,
     /// Quit.
     Quit,
@@ -43,58 +43,58 @@ pub enum Action {
     Next,
     /// Go to the entry before.
     Back,
-    /// Go so many entries on, or back.
+    /// Go forward by this many entries, or back if negative.
     Page(i64),
     /// Go to an entry.
     GoTo(Bound),
     /// Go to the last entry.
     Last,
-    /// Go on to where the condition holds.
+    /// Go forward to the next entry that meets the condition.
     Continue,
-    /// Go back to where it holds.
+    /// Go back to the previous entry that meets it.
     ContinueBack,
 }
 
-/// What is typed at the bottom of the screen.
+/// Input modes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Keys step.
+    /// Keys step through entries.
     Stepping,
-    /// A place is typed.
+    /// The user types a place.
     Place(String),
-    /// A condition is typed.
+    /// The user types a condition.
     Condition(String),
     /// Help is shown until the next key.
     Help,
 }
 
-/// What the screen shows besides the step.
+/// State of the screen besides the step.
 pub struct App {
-    /// What keys do.
+    /// Input mode, which decides the meaning of keys.
     pub mode: Mode,
-    /// The chosen decision.
+    /// Index of the chosen decision.
     pub cursor: usize,
-    /// Decisions of the step.
+    /// Number of decisions of the step.
     pub decisions: usize,
-    /// Whether the chosen decision is explained.
+    /// True if the explanation of the chosen decision is shown.
     pub explains: bool,
-    /// First line of the explanation that is shown.
+    /// First visible line of the explanation.
     pub scroll: usize,
-    /// Columns of its tables that are out of sight on the left.
+    /// Columns of the explanation's tables that are scrolled out on the left.
     pub shift: usize,
-    /// What is said at the bottom, and whether it is a mistake.
+    /// Message at the bottom; true if it reports a mistake.
     pub message: (String, bool),
-    /// What is stopped on.
+    /// Condition to stop on; `None` if there is none.
     pub condition: Option<Predicate>,
 }
 
-/// Whether a key is Ctrl-C, which a terminal that gives single keys does not make a signal of.
+/// True if a key is Ctrl-C, which a terminal in raw mode does not turn into a signal.
 pub fn is_interrupt(key: KeyEvent) -> bool {
     key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
 impl App {
-    /// Before the first key.
+    /// Returns the state before the first key.
     pub fn new(condition: Option<Predicate>) -> Self {
         let message = ("? lists the keys".to_owned(), false);
         Self {
@@ -109,17 +109,17 @@ impl App {
         }
     }
 
-    /// Another step is shown.
+    /// Adapts the state to another step.
     pub fn arrive(&mut self, decisions: usize) {
         (self.cursor, self.scroll, self.shift, self.decisions) = (0, 0, 0, decisions);
     }
 
-    /// Says something.
+    /// Shows a message at the bottom.
     pub fn say(&mut self, message: impl Into<String>) {
         self.message = (message.into(), false);
     }
 
-    /// Takes a key.
+    /// Handles a key and returns the action that it asks for.
     pub fn key(&mut self, key: KeyEvent) -> Action {
         if is_interrupt(key) {
             return Action::Quit;
@@ -180,7 +180,7 @@ impl App {
         Action::Redraw
     }
 
-    /// A key while something is typed.
+    /// Handles a key while the user types.
     fn typed(
         &mut self,
         key: KeyEvent,
@@ -197,7 +197,7 @@ impl App {
                 self.say("");
                 match done(self, typed.trim()) {
                     Ok(action) => return action,
-                    // What was typed stays, so that it can be mended.
+                    // The typed text stays, so that the user can correct it.
                     Err(mistake) => {
                         self.message = (mistake.lines().next().unwrap_or_default().to_owned(), true);
                     }

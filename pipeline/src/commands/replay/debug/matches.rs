@@ -1,4 +1,4 @@
-//! The next entries of which a condition holds, for scripts.
+//! The next entries that meet a condition, for scripts.
 
 use std::io::{self, Write};
 
@@ -21,12 +21,12 @@ struct Match<'a> {
     at_ns: i64,
     input: &'a Input,
     decisions: &'a [Decision],
-    /// In what the entry is not what this software decides.
+    /// Differences between the recorded entry and the decisions of this software.
     differences: Vec<Difference>,
 }
 
-/// Prints the entries from where the arguments begin, up to as many as they say; all of them where there is no condition. A place behind the
-/// last entry is refused.
+/// Prints matching entries from the arguments' beginning on, up to the requested number; without a condition, all
+/// entries match. Refuses a place behind the last entry.
 pub fn print(stepper: &mut Stepper<'_>, args: &DebugArgs, format: DebugFormat) -> anyhow::Result<()> {
     let bar = super::super::progress_bar();
     let range = stepper.range();
@@ -43,7 +43,7 @@ pub fn print(stepper: &mut Stepper<'_>, args: &DebugArgs, format: DebugFormat) -
         return Err(stepper.outside()?.into());
     }
     let (begin, mut found) = (stepper.step().entry.sequence, Found::Here);
-    // The entry that is begun at counts as well.
+    // The first entry may match as well.
     if found == Found::Here
         && args.condition.as_ref().is_some_and(|condition| !condition.holds(&stepper.step()))
     {
@@ -99,15 +99,15 @@ fn print_step(out: &mut impl Write, stepper: &Stepper<'_>, format: DebugFormat) 
     Ok(())
 }
 
-/// The decisions of an entry in words.
+/// Returns the decisions of an entry in words.
 pub fn decision_words(step: &Step<'_>) -> Vec<String> {
     let entry = step.entry;
-    // Without the input, which may be the whole state.
+    // The input is left out, because it may be the whole state.
     let fields = json!({"at_ns": entry.at_ns, "decisions": entry.decisions});
     reasons::of_decisions(&fields, step.started).collect()
 }
 
-/// Differences between a recorded step and its replay, in words.
+/// Returns the differences between a recorded step and its replay in words.
 pub fn difference_words(step: &Step<'_>) -> Vec<String> {
     if !step.differs() {
         return Vec::new();
@@ -116,7 +116,7 @@ pub fn difference_words(step: &Step<'_>) -> Vec<String> {
         let lines = difference.to_string();
         let mut lines = lines.lines().map(str::trim);
         let field = lines.next().unwrap_or_default();
-        // Where differences are lines, their values stand below each other.
+        // Values of a difference stand below each other on lines of their own.
         let one_blank = |line: &str| match line.split_once(' ') {
             Some((label, value)) => format!("{label} {}", value.trim_start()),
             None => line.to_owned(),

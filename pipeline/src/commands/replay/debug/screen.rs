@@ -13,7 +13,7 @@
 //!  └──────────────┘       └─────────────────────────────┘
 //! ```
 //!
-//! A screen that is too small shows what there is room for.
+//! A small screen shows as much as it has room for.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -24,18 +24,18 @@ use ratatui::widgets::{Block, Borders, List, ListItem, ListState, Paragraph};
 use super::app::{App, KEYS, Mode};
 use super::view::View;
 
-/// Columns from which on lanes stand beside decisions.
+/// Width in columns from which on lanes stand beside decisions.
 const WIDE: u16 = 120;
-/// Columns that tables beside decisions have at least.
+/// Least width of tables beside decisions, in columns.
 const TABLES_MIN: u16 = 60;
-/// Lines that the chosen decision takes at most.
+/// Greatest number of lines for the chosen decision.
 const CHOSEN_LINES_MAX: usize = 6;
-/// Columns of an explanation in which its rows say what they are about.
+/// Columns of an explanation's rows that name their subject.
 const SUBJECT: usize = 12;
-/// Lines of what differs.
+/// Greatest number of lines for differences.
 const DIFFERENCE_LINES_MAX: usize = 3;
 
-/// Draws a step; `progress` says how far a long way has come.
+/// Draws a step. `progress` is the progress of a long search, or `None`.
 pub fn draw(frame: &mut Frame<'_>, app: &App, view: &View, progress: Option<&str>) {
     let rows = [Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)];
     let [title, body, bottom] = Layout::vertical(rows).areas(frame.area());
@@ -77,7 +77,7 @@ fn draw_narrow(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
 fn draw_wide(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
     let below = if view.explanation.is_some() { Constraint::Percentage(40) } else { Constraint::Length(0) };
     let [above, last] = Layout::vertical([Constraint::Fill(1), below]).areas(area);
-    // Tables have what they need, unless that is most of the screen; sentences take what is left.
+    // Tables get the width that they need, up to most of the screen; sentences get the rest.
     let tables = view.lanes.iter().chain(&view.partitions).map(|row| row.chars().count());
     let width = tables.max().map_or(0, |width| width as u16).max(TABLES_MIN).min(area.width / 3 * 2);
     let columns = [Constraint::Fill(1), Constraint::Length(width)];
@@ -93,7 +93,7 @@ fn draw_wide(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
     }
 }
 
-/// A title above some lines.
+/// Draws some lines below a title.
 fn draw_lines(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>) {
     let block = Block::new().borders(Borders::TOP).title(title.bold());
     frame.render_widget(Paragraph::new(lines).block(block), area);
@@ -123,7 +123,7 @@ fn draw_decisions(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
         lines.truncate(CHOSEN_LINES_MAX);
         ListItem::new(lines.into_iter().map(Line::from).collect::<Vec<_>>())
     };
-    // Only what can be seen is laid out: a step may have thousands of decisions.
+    // Only visible decisions are laid out: a step may have thousands.
     let from = app.cursor.saturating_sub(usize::from(area.height));
     let until = (app.cursor + usize::from(area.height)).min(view.decisions.len());
     let items: Vec<_> =
@@ -176,7 +176,7 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
 fn draw_bottom(frame: &mut Frame<'_>, area: Rect, app: &App, progress: Option<&str>) {
     let message = app.message.0.as_str();
     let typed = |question: &str, typed: &str| {
-        // The end of what is typed is seen, and the mistake in it, however narrow the screen is.
+        // The end of the typed text and its mistake stay visible, however narrow the screen is.
         let mistake = if message.is_empty() { String::new() } else { format!("  ({message})") };
         let room = usize::from(area.width).saturating_sub(question.chars().count() + 2);
         let hidden = typed.chars().count().saturating_sub(room);
@@ -201,20 +201,20 @@ fn draw_bottom(frame: &mut Frame<'_>, area: Rect, app: &App, progress: Option<&s
     frame.render_widget(Line::from(condition).dim(), right);
 }
 
-/// A line without so many characters behind the column that says what it is about, as far as it does not fit.
+/// Drops this many characters behind the subject's columns of a line, if the line does not fit.
 fn shifted(line: &str, shift: usize, width: u16) -> String {
     let length = line.chars().count();
     let shift = shift.min(length.saturating_sub(usize::from(width)));
     if shift == 0 {
         return line.to_owned();
     }
-    // What stays is one character less, in the place of which it is marked that something is out of sight.
+    // One kept character makes room for the mark of the part that is scrolled out.
     let kept = SUBJECT.min(usize::from(width) / 2);
     let first = line.chars().take(kept).chain(['…']);
     first.chain(line.chars().skip(kept + 1 + shift)).collect()
 }
 
-/// One line of a text.
+/// Cuts a text to one line.
 fn cut(text: &str, width: u16) -> String {
     let width = usize::from(width);
     if text.chars().count() <= width {
@@ -223,7 +223,7 @@ fn cut(text: &str, width: u16) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A text in lines, parted between words where that is possible; those behind the first are indented.
+/// Wraps a text, between words if possible; lines behind the first are indented.
 fn wrapped(text: &str, width: u16) -> Vec<String> {
     const INDENT: &str = "  ";
     let width = usize::from(width).max(INDENT.len() + 1);

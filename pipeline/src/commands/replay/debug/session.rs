@@ -1,4 +1,4 @@
-//! A terminal, the keys that come from it, and the journal that they step through.
+//! A terminal, its keys, and the journal that they step through.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ use super::view::View;
 use crate::cli::{DebugArgs, Interrupt};
 use crate::commands::columns::utc;
 
-/// How long a look for keys waits before signals are looked at again.
+/// Longest wait for a key before signals are checked again.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Steps until a key or a signal ends it. The terminal is then as it was.
+/// Steps until a key or a signal ends it, and restores the terminal.
 pub fn run(stepper: &mut Stepper<'_>, args: &DebugArgs, source: &str) -> anyhow::Result<()> {
     let interrupt = Interrupt::install()?;
     let _restored = Restored;
-    // It also has a panic restore the terminal, before its message.
+    // A panic restores the terminal too, before its message.
     let terminal = ratatui::try_init()?;
     let app = App::new(args.condition.clone());
     let mut session =
@@ -32,12 +32,12 @@ pub fn run(stepper: &mut Stepper<'_>, args: &DebugArgs, source: &str) -> anyhow:
     session.take_keys()
 }
 
-/// Gives the terminal back, whatever ends the command.
+/// Restores the terminal when dropped, however the command ends.
 struct Restored;
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // A closed terminal needs no restoring.
         drop(ratatui::try_restore());
     }
 }
@@ -49,7 +49,7 @@ struct Session<'s, 'a> {
     view: View,
     source: &'s str,
     interrupt: Interrupt,
-    /// Whether a key asked for the end on a long way.
+    /// True if a key asked for the end during a long search.
     quits: bool,
 }
 
@@ -149,14 +149,14 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Takes up what is at the position.
+    /// Shows the step at the position.
     fn arrive(&mut self) -> anyhow::Result<()> {
         self.view = View::of(self.stepper, self.source);
         self.app.arrive(self.view.decisions.len());
         self.explain()
     }
 
-    /// Has the chosen decision explained, if it is to be.
+    /// Adds the explanation of the chosen decision, if it is wanted.
     fn explain(&mut self) -> anyhow::Result<()> {
         self.view.explanation = None;
         if self.app.explains {
@@ -166,7 +166,7 @@ impl Session<'_, '_> {
     }
 }
 
-/// A place in words.
+/// Describes a place in words.
 fn place(bound: Bound) -> String {
     match bound {
         Bound::Sequence(sequence) => format!("sequence {sequence}"),
@@ -175,7 +175,7 @@ fn place(bound: Bound) -> String {
     }
 }
 
-/// Shows how far a way has come. The key that was pressed meanwhile, which stops it.
+/// Shows the progress of a search. Returns the key pressed meanwhile, which stops it.
 fn show_progress(
     terminal: &mut DefaultTerminal,
     app: &App,

@@ -1,4 +1,4 @@
-//! Screens of a small journal, and what keys do.
+//! Screens of a small journal, and the effects of keys.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -27,7 +27,7 @@ struct Recorded {
     _folder: TempDir,
 }
 
-/// Two lanes and two partitions; the last batch is written as if it had been another. Texts hold what terminals obey.
+/// Records two lanes and two partitions; the last batch is falsified. Texts contain terminal escapes.
 fn recorded() -> Recorded {
     let folder = tempfile::tempdir().expect("a folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a log");
@@ -113,7 +113,7 @@ fn inputs() -> Vec<Input> {
     ]
 }
 
-/// The screen at a sequence, after some keys.
+/// Draws the screen at a sequence, after some keys.
 fn screen(log: &SqliteLog, sequence: i64, keys: &str, width: u16, height: u16) -> Terminal<TestBackend> {
     let mut stepper = Stepper::open(log, "journal", 0).expect("a journal");
     stepper.go_to(Bound::Sequence(sequence), &mut |_| true).expect("the log is read");
@@ -140,7 +140,7 @@ fn key(code: KeyCode) -> KeyEvent {
     KeyEvent::new(code, KeyModifiers::NONE)
 }
 
-/// The screen as text, without blanks at the ends of lines.
+/// Returns the screen as text, without blanks at the ends of lines.
 fn text(terminal: &Terminal<TestBackend>) -> String {
     let buffer = terminal.backend().buffer();
     let line = |row: u16| {
@@ -179,7 +179,7 @@ fn a_step_is_shown_on_a_small_screen() {
     let explained = text(&screen(&recorded.log, 1, "e", 80, 24));
     shows(&explained, &[" why ", "choice", "  *  lane ", "without it: lane"]);
     assert!(!explained.contains("breaker"), "the explanation stands in the place of the lanes:\n{explained}");
-    // A table that is wider than the screen says so, and is scrolled to its last column; each row still says its lane.
+    // A table wider than the screen says so, and scrolls to its last column; each row still names its lane.
     let shown = |keys: &str| text(&screen(&recorded.log, 1, keys, 60, 24));
     let (narrow, scrolled) = (shown("e"), shown("e>>>>>>>>>"));
     shows(&narrow, &["choice", "  *  lane ", "…"]);
@@ -296,7 +296,7 @@ fn keys_become_actions() {
     assert_eq!((app.key(interrupt), app.key(key(KeyCode::Char('q')))), (Action::Quit, Action::Quit));
 }
 
-/// The page shows what the command shows.
+/// The documentation shows the command's own screen.
 #[test]
 fn the_screen_in_the_documentation_is_this_one() {
     let recorded = recorded();

@@ -1,4 +1,4 @@
-//! What the screen shows of a step: all of it is text, and every text is printable.
+//! Contents of the screen for a step: all of it is text, and every text is printable.
 
 use serde_json::json;
 use warptape_eventlog::OffsetRange;
@@ -14,18 +14,18 @@ use crate::commands::columns::{Align, aligned, utc};
 use crate::commands::tail::inputs;
 use crate::printable::printable_line;
 
-/// A step as it is shown.
+/// Contents of the screen for one step.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// Journal, place and time.
     pub title: String,
     /// Sequence of the entry.
     pub sequence: i64,
-    /// What the scheduler was told.
+    /// Input of the scheduler.
     pub input: String,
-    /// What it decided, a line each.
+    /// Decisions of the scheduler, one a line.
     pub decisions: Vec<String>,
-    /// In what that is not what this software decides, a line each.
+    /// Differences from this software's decisions, one a line.
     pub differences: Vec<String>,
     /// A header and a line for each lane.
     pub lanes: Vec<String>,
@@ -33,12 +33,13 @@ pub struct View {
     pub partitions: Vec<String>,
     /// The queues of risk tasks.
     pub risk: String,
-    /// What the chosen decision was chosen among, and what would have changed it, where that is asked for.
+    /// Explanation of the chosen decision: its alternatives, and changes that would have led to another one. `None`
+    /// unless asked for.
     pub explanation: Option<Vec<String>>,
 }
 
 impl View {
-    /// The step at a position. `source` names the journal.
+    /// Builds the contents for the step at a position. `source` names the journal.
     pub fn of(stepper: &Stepper<'_>, source: &str) -> Self {
         let step = stepper.step();
         let entry = step.entry;
@@ -63,7 +64,7 @@ impl View {
         }
     }
 
-    /// Adds why the decision of an index was made.
+    /// Adds the explanation of the decision with this index.
     pub fn explain(&mut self, stepper: &mut Stepper<'_>, index: usize) -> anyhow::Result<()> {
         let recorded = stepper.step().entry.decisions.get(index).cloned();
         let explanation = stepper.explain(index)?;
@@ -87,7 +88,7 @@ impl View {
     }
 }
 
-/// Whether there is nothing to say of a decision.
+/// True if an explanation has nothing to say.
 fn is_empty(explanation: &Explanation) -> bool {
     explanation.choices.is_empty() && explanation.measures.is_empty() && explanation.otherwise.is_empty()
 }
@@ -129,7 +130,7 @@ fn lanes(step: &Step<'_>) -> Vec<String> {
     aligned(&header, &rows).lines().map(str::to_owned).collect()
 }
 
-/// How much of what a lane may have in flight it has: of rows, bytes or batches, of whichever it has most.
+/// Returns a lane's load in percent of its credit: of rows, bytes or batches, whichever is greatest.
 fn load_percent(load: &LaneLoad, credit: &SchedulerConfig) -> i64 {
     let shares = [
         (load.in_flight_rows, credit.lane_credit_rows),
@@ -159,7 +160,7 @@ fn breaker_words(breaker: BreakerState) -> &'static str {
     }
 }
 
-/// When a lane is predicted to have done what is in flight.
+/// Describes when a lane is predicted to finish its work in flight.
 fn free_words(load: &LaneLoad, in_ns: i64) -> String {
     match (load.in_flight_batches, in_ns) {
         (0, _) => "now".to_owned(),

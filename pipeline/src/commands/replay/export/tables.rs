@@ -1,4 +1,4 @@
-//! Tables that were written, as the command tells of them.
+//! The command's report on written tables.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use warptape_tables::{TableFormat, Written};
 use crate::cli::{ExportArgs, ExportFormat, VerifyFormat};
 use crate::printable::stdout;
 
-/// The format of tables; `None` where a log is asked for.
+/// Returns the format of tables; `None` if a log is requested.
 pub fn format_of(format: ExportFormat) -> Option<TableFormat> {
     match format {
         ExportFormat::Log => None,
@@ -17,7 +17,7 @@ pub fn format_of(format: ExportFormat) -> Option<TableFormat> {
     }
 }
 
-/// Says which tables there are.
+/// Prints the list of tables.
 pub fn print(written: &Written, args: &ExportArgs, format: TableFormat) -> anyhow::Result<()> {
     let mut out = stdout();
     if args.output == VerifyFormat::Json {

@@ -1,6 +1,6 @@
-//! A request out of its JSON form, with mistakes named by where they stand: `problem.positions[3].quantity`.
+//! Parses a request from JSON. Errors name the place of a mistake: `problem.positions[3].quantity`.
 //!
-//! What has a `type` is read by that in two steps, since serde loses its place where it has to look for the type first.
+//! Values with a `type` are read in two steps, because serde loses the place of a mistake while it looks for the type.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -11,10 +11,10 @@ use warptape_schemas::risk::{
 
 use crate::usage_error::UsageError;
 
-/// Reads a request.
+/// Parses a request.
 pub fn request(mut request: Map<String, Value>) -> Result<RiskRequest, UsageError> {
     let given = request.get("problem").cloned();
-    // The rest is read with a problem in which nothing is wrong.
+    // The other fields are read with a valid problem in its place.
     if given.is_some() {
         request.insert("problem".to_owned(), json!({"type": "options", "assets": [], "options": []}));
     }
@@ -30,11 +30,11 @@ fn problem(value: Value) -> Result<RiskProblem, UsageError> {
     let (kind, fields) = tagged(at, value)?;
     check_parts(&fields)?;
     read_by(at, fields, |fields| RiskProblem::of_type(&kind, fields).transpose())?
-        // What serde says of a type that there is not.
+        // For an unknown type, serde's own error is used.
         .map_or_else(|| read(at, json!({"type": kind})), Ok)
 }
 
-/// Reads the parts that have a type of their own, for their mistakes.
+/// Reads the parts with types of their own, to find their mistakes.
 fn check_parts(fields: &Value) -> Result<(), UsageError> {
     let part = |name: &str| fields.get(name).cloned();
     if let Some(contract) = part("contract") {
@@ -69,7 +69,7 @@ fn check_parts(fields: &Value) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// The type of an object, and its other fields.
+/// Returns the type of an object, and its other fields.
 fn tagged(at: &str, value: Value) -> Result<(String, Value), UsageError> {
     let Value::Object(mut fields) = value else {
         return Err(mistake(at, "an object with a `type` is expected"));
@@ -85,7 +85,7 @@ fn read<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, UsageError> {
     read_by(at, value, |value| T::deserialize(value))
 }
 
-/// Reads a value and says where in it a mistake stands.
+/// Reads a value, with the place of a mistake in the error.
 fn read_by<T>(
     at: &str,
     value: Value,

@@ -1,4 +1,4 @@
-//! Contracts and positions from the rows of a CSV or Parquet file, in the same JSON form as a request has them.
+//! Converts rows of a CSV or Parquet file to contracts and positions, in the JSON form of a request.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,15 +13,16 @@ use crate::usage_error::UsageError;
 /// Columns of an instrument.
 const INSTRUMENT: [&str; 8] =
     ["type", "symbol", "kind", "strike", "expiry_years", "expiry_days", "pays", "amount"];
-/// Columns of a contract besides, which say its asset's market.
+/// Further columns of a contract, for its asset's market.
 const OF_CONTRACT: [&str; 7] =
     ["id", "spot", "volatility", "rate", "dividend_yield", "foreign_rate", "future"];
-/// Stands for the volatility of an asset that is held without an option: no number depends on it.
+/// Placeholder for the volatility of an asset that is held without an option: no result depends on it.
 const ANY_VOLATILITY: f64 = 1.0;
-/// Columns of a position besides.
+/// Further columns of a position.
 const OF_POSITION: [&str; 4] = ["id", "name", "book", "quantity"];
 
-/// The problem that prices the contracts of a file, one a row. What is not said of an asset with a symbol is the market's.
+/// Returns the problem that prices the contracts of a file, one a row. Missing fields of an asset with a symbol come
+/// from the market.
 pub fn contracts(path: &Path, has_greeks: bool) -> Result<(Value, RowPlaces), UsageError> {
     let rows = Rows::read(path, &[&INSTRUMENT[..], &OF_CONTRACT].concat())?;
     let (mut assets, mut contracts): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
@@ -41,7 +42,7 @@ pub fn contracts(path: &Path, has_greeks: bool) -> Result<(Value, RowPlaces), Us
     Ok((problem, RowPlaces::of_contracts(rows, rows_of_assets)))
 }
 
-/// The positions of a file, one a row, in the assets and books of a request, by their names. Without a book, it is the first.
+/// Returns the positions of a file, one a row. They name assets and books of a request; the default is the first book.
 pub fn positions(path: &Path, request: &Map<String, Value>) -> Result<(Value, RowPlaces), UsageError> {
     let named = |list: &str, field: &str| -> Vec<String> {
         let items = request.get("problem").and_then(|problem| problem[list].as_array());
@@ -77,7 +78,7 @@ fn missing(row: &FileRow<'_>, column: &str) -> UsageError {
     row.mistake(column, "nothing is there: give it")
 }
 
-/// The asset of a row.
+/// Returns the asset of a row.
 fn asset(row: &FileRow<'_>) -> Result<Value, UsageError> {
     let symbol = row.text("symbol");
     let is_option = !matches!(kind_of(row).as_deref(), Some("spot" | "forward"));
@@ -112,12 +113,12 @@ fn asset(row: &FileRow<'_>) -> Result<Value, UsageError> {
     }))
 }
 
-/// The type of a row, in small letters.
+/// Returns the type of a row, in lower case.
 fn kind_of(row: &FileRow<'_>) -> Option<String> {
     row.text("type").map(|kind| kind.to_ascii_lowercase())
 }
 
-/// The instrument of a row: a European option where no type is said.
+/// Returns the instrument of a row: a European option if no type is given.
 fn instrument(row: &FileRow<'_>, asset: usize) -> Result<Value, UsageError> {
     let kind = match kind_of(row).as_deref() {
         None | Some("option" | "european") => "option",

@@ -26,7 +26,7 @@ fn request(line: &str) -> Result<RiskRequest, String> {
     made.map(|(request, _)| request).map_err(|error| error.to_string())
 }
 
-/// The problem that flags ask for, against the JSON that a file would hold.
+/// Compares the problem of flags with the JSON that a file would hold.
 #[track_caller]
 fn check(line: &str, problem: Value) -> RiskRequest {
     let found = request(line).unwrap();
@@ -107,7 +107,7 @@ fn any_flag_of_a_simulation_makes_one() {
         ),
     );
     assert_eq!(market_symbol(&greeks.problem), None);
-    // Of an American option, those of its simulation.
+    // An American option takes the flags of its simulation.
     let american = json!({"type": "american", "kind": "call", "strike": 100.0});
     check(
         &format!("price {flags} --strike 100 --contract american"),

@@ -46,7 +46,7 @@ pub(super) fn read(path: &Path, file: File) -> Result<Rows, UsageError> {
     Ok(Rows { path: path.to_owned(), columns, rows, places: Places::Numbers })
 }
 
-/// The cell of a column; `None` where its type is not read.
+/// Returns the cell of a column; `None` if its type is not supported.
 fn cell_of(column: &ArrayRef, row: usize) -> Option<Cell> {
     if column.is_null(row) {
         return Some(Cell::Empty);
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// A column of numbers may hold some that are none.
+    /// A column of numbers may hold NaN, which is an error of its cell.
     #[test]
     fn rows_of_parquet_are_numbered() {
         let file = tempfile::Builder::new().suffix(".parquet").tempfile().expect("a file");

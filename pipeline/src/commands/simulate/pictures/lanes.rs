@@ -1,16 +1,16 @@
-//! What lanes did: the share of time in which each class worked, and the timeline of all lanes by kind of task.
+//! Pictures of lanes: the share of time in which each class worked, and the timeline of all lanes by kind of task.
 
 use warptape_report::drawing::{Axis, LEFT, Picture, RIGHT, TOP, WIDTH, colour};
 use warptape_simulator::{Fleet, Outcome, Ran, Workload};
 
-/// Spans of time in which utilisation is shown.
+/// Number of time spans in a picture of utilisation.
 const SPANS: usize = 60;
 const HEIGHT: f64 = 260.0;
-/// Most slices of a timeline: those that end first.
+/// Greatest number of slices in a timeline: those that end first.
 const SLICES_MAX: usize = 3_000;
 const LANE_HEIGHT: f64 = 14.0;
 
-/// Busy share of each class in equal spans of a time, by class.
+/// Returns the busy share of each class in equal spans of the time, by class.
 fn shares(fleet: &Fleet, ran: &[Ran], until_ns: i64) -> Vec<Vec<f64>> {
     let span_ns = (until_ns as f64 / SPANS as f64).max(1.0);
     let classes: Vec<usize> = (0..fleet.lanes()).map(|lane| fleet.class_of(lane)).collect();
@@ -30,7 +30,7 @@ fn shares(fleet: &Fleet, ran: &[Ran], until_ns: i64) -> Vec<Vec<f64>> {
     shares
 }
 
-/// Utilisation of each class over time, until the last task arrived, of a run that was recorded.
+/// Draws the utilisation of each class in a recorded run, until the arrival of the last task.
 pub fn utilisation(name: &str, fleet: &Fleet, outcome: &Outcome) -> String {
     let until_ns = (outcome.arrivals_s * 1e9) as i64;
     let (times, percent) = (Axis::new(0.0, outcome.arrivals_s), Axis::new(0.0, 100.0));
@@ -50,7 +50,8 @@ pub fn utilisation(name: &str, fleet: &Fleet, outcome: &Outcome) -> String {
     picture.into_svg()
 }
 
-/// Lanes over time: a bar for each slice in the colour of its kind, of a run that was recorded. A long run is shown from its beginning, as far as there is room.
+/// Draws the lanes of a recorded run over time: a bar for each slice in the colour of its kind. A long run is cut at
+/// the end.
 pub fn timeline(name: &str, fleet: &Fleet, workload: &Workload, outcome: &Outcome) -> String {
     let ran = &outcome.ran[..outcome.ran.len().min(SLICES_MAX)];
     let until_ns = ran.iter().map(|one| one.to_ns).max().unwrap_or(0);

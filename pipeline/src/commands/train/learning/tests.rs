@@ -1,4 +1,4 @@
-//! The command as it is called, with trainings that learn next to nothing.
+//! The command with short trainings that learn next to nothing.
 
 use super::*;
 
@@ -69,7 +69,7 @@ fn the_same_seed_gives_the_same_files_and_a_training_goes_on_where_it_ended() {
     }
     let hash = network_file::read(&place.at("one"), Some(4)).unwrap().hash;
     assert!(said.contains(&format!("dqn:{hash}\nbest of 1 validations in 2 episodes: ")), "{said}");
-    // The table at the end of a training is that of `train compare`.
+    // The table at the end of a training equals that of `train compare`.
     let compare = CompareArgs {
         network: place.at("one"),
         fleet: place.args("one").fleet.unwrap(),
