@@ -45,8 +45,8 @@ pub enum Otherwise {
     Next(Subject, Option<i64>),
     /// This lane would have been chosen if this reason had not excluded it.
     Unless(LaneId, ExclusionReason),
-    /// Latest time at which a batch would have left if its lane had been busy and no more rows had come, in nanoseconds
-    /// since the epoch.
+    /// Latest time at which a batch would have left for a busy lane if no more rows had come, in nanoseconds since the
+    /// epoch.
     AtLatest(i64),
     /// A batch would have been full with so many more rows.
     FullWith(i64),

@@ -6,10 +6,10 @@
 //!   Released ───► what a move costs ────────────────────────────────────────┘
 //! ```
 //!
-//! A lane's *load* is the time that its groups take it in a second: their rows that arrive in one, and those that wait,
-//! times the lane's time for a row. That time is what a row takes lanes of the class in a batch of average size, times
-//! the lane's own slowness. The *slowness* is how much longer the lane took for its batches than its class does. So
-//! batches of unlike sizes do not mislead, and a lane that slows down is seen within a window.
+//! A lane's *load* is the time that its groups take it in a second: their rows, times the lane's time for a row. The
+//! rows are those that arrive in a second, and those that wait. The time for a row is that of lanes of the class, in a
+//! batch of average size, times the lane's *slowness*. The slowness is how much longer the lane took for its batches
+//! than its class does. So batches of unlike sizes do not mislead, and a lane that slows down is seen within a window.
 //!
 //! The *gain* of a move is the fall of the load of the busier of the two lanes, over a window. Loads within an eighth
 //! of each other are alike. Groups move between host lanes and device lanes by their routes alone, if routes are on.
@@ -608,7 +608,7 @@ impl Targets {
         let other: &[LaneId] = if life.routes() { &[] } else { other };
         let lanes = own.iter().chain(other).filter(|lane| **lane != from.id);
         let judged = lanes.map(|lane| loads.judge(life, group, from.id, *lane)).filter(pays);
-        // Of moves with equal gains the one to the lane with the least to do wins, then the first.
+        // Ties between gains go to the lane with the least to do, then to the first one.
         let worth = |imbalance: &Imbalance| {
             let Imbalance { gain_ns, cost_ns, to_load_ns, group_load_ns, .. } = *imbalance;
             (gain_ns - cost_ns, -to_load_ns.saturating_add(group_load_ns))

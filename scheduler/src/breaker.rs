@@ -218,7 +218,7 @@ pub(crate) fn batch_done(life: &mut Life, lane: LaneId, took: Took, decisions: &
     let Took { predicted_ns, service_ns, is_first } = took;
     let Some(config) = life.config.breakers else { return true };
     let Some(predicted_ns) = predicted_ns.filter(|_| config.slow_percent > 0) else {
-        // Nothing is known of the batch but that it came to an end.
+        // The batch came to an end, and no more is known of it.
         work_done(life, lane, decisions);
         return true;
     };
@@ -503,8 +503,7 @@ pub(crate) fn forget(life: &mut Life, lane: LaneId) {
 /// Checks the kept state.
 ///
 /// # Panics
-/// If an open breaker is not to be probed, if a lane's weight does not match its heat, or if a probed lane has full
-/// service.
+/// If an open breaker is not to be probed, a lane's weight does not match its heat, or a probed lane has full service.
 pub(crate) fn audit(life: &Life) {
     for (lane, breaker) in life.lanes.iter().zip(&life.breakers.lanes) {
         if lane.ready && lane.service.breaker() == BreakerState::Open {

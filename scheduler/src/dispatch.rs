@@ -102,8 +102,8 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     wake_ns
 }
 
-/// Time until which an unchanged lane needs no look, if an earlier step has found it; [`i64::MAX`] if only a change can
-/// give it a batch.
+/// Time until which an unchanged lane needs no look; [`i64::MAX`] if only a change can give it a batch. `None` unless
+/// an earlier step has found it.
 fn quiet_until_ns(life: &Life, index: usize) -> Option<i64> {
     let Clock { at_ns, draining, .. } = life.clock;
     life.lanes.quiet_until_ns(index).filter(|until_ns| !draining && *until_ns > at_ns)

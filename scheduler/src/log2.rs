@@ -58,7 +58,7 @@ pub fn exp2(log: u64) -> u64 {
     mantissa >> (63 - exponent)
 }
 
-/// 2 to the power of 1/2, 1/4, 1/8 and so on, with 63 bits after the point: each is the square root of the one before.
+/// 2 to the power of 1/2, 1/4, 1/8 and so on, with 63 bits after the point. Each is the square root of the one before.
 const ROOTS: [u64; FRACTION_BITS as usize] = {
     let mut roots = [0; FRACTION_BITS as usize];
     let mut last = 1u128 << 64;

@@ -8,10 +8,10 @@
 //!     └─────► candidates, scored by the policy ──► the highest score, then the lowest index ──► Place
 //! ```
 //!
-//! The module owns the choice and its record; it must not know rows or credits. Groups stay where they are until their
-//! partition is restored, assigned again or revoked, or until their lane has to release them (`routing`, `balance`,
-//! `service`, `rebalance`). A lane that is ready again after a loss gets groups that nobody owns; groups that are best
-//! placed on it come by `rebalance`.
+//! The module owns the choice and its record; it must not know rows or credits. Groups stay until their partition is
+//! restored, assigned again or revoked, or until their lane has to release them (`routing`, `balance`, `service`,
+//! `rebalance`). A lane that is ready again after a loss gets groups that nobody owns; groups that are best placed on
+//! it come by `rebalance`.
 
 use warptape_events::journal::{
     Candidate, Decision, Exclusion, ExclusionReason, LaneId, LaneKind, PartitionId, Place, PolicyRef, Route,

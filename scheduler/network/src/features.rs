@@ -1,4 +1,4 @@
-//! Features of a task and of the lanes that it may go to, scale-free if possible: times count by their ratio to the
+//! Features of a task and of the lanes that it may go to, scale-free if possible. Times count by their ratio to the
 //! least time that a lane takes for the task.
 
 use crate::layer::ONE;

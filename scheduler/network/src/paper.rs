@@ -26,8 +26,8 @@ pub struct Paper {
     output: Layer,
 }
 
-/// Utilisation by lane and window, and the other inputs: the logarithm of one more than the tasks of each lane, then
-/// the task's priority and kind.
+/// Inputs: utilisation by lane and window; and beside it the logarithm of one more than each lane's tasks, then the
+/// task's priority and kind.
 pub fn paper_inputs(task: &TaskState, lanes: &[LaneState]) -> (Vec<[i16; WINDOWS]>, Vec<i16>) {
     let mut beside = vec![0; lanes.len() + PRIORITIES + KIND_BUCKETS];
     for (length, lane) in beside.iter_mut().zip(lanes) {

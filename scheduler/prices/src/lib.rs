@@ -8,10 +8,10 @@
 //!   maximise λ    with   Σ_c s_ck x_ck ≥ λ m_k  for each kind,    Σ_k x_ck ≤ n_c  for each class,    x ≥ 0
 //! ```
 //!
-//! Here `m_k` is the kind's share of the work, in lane time of the class that is fastest at it, and `s_ck` the speed of
-//! class `c` relative to that. The dual gives the price `p_k` of a unit of work of each kind. The worth of a moment of
-//! class `c` on kind `k` is `s_ck p_k`. It is the same for all kinds that the class should work on, and less for all
-//! others.
+//! Here `m_k` is the kind's share of the work, in lane time of the class that is fastest at it. The speed of class `c`
+//! relative to that class is `s_ck`. The dual gives the price `p_k` of a unit of work of each kind. The worth of a
+//! moment of class `c` on kind `k` is `s_ck p_k`. It is the same for all kinds that the class should work on, and less
+//! for all others.
 //!
 //! The problem is solved outside of the scheduler, which takes the prices as an input. So its floats and its iterations
 //! decide nothing that a replay would have to repeat.
@@ -82,8 +82,8 @@ pub fn capacity(mix: &[f64], lanes: &[f64], speeds: &[Vec<f64>]) -> Option<Capac
     match solver.solution.status {
         SolverStatus::Solved | SolverStatus::AlmostSolved => {
             let prices = solver.solution.x[..kinds].iter().map(|price| price.max(0.0)).collect();
-            // The dual of the price's limit is the time that a class gives to a kind; limits stand in the order in
-            // which they were set.
+            // The time that a class gives to a kind is the dual of the price's limit there. Limits stand in the order
+            // in which they were set.
             let mut duals = solver.solution.z[1..].iter();
             let mut time = |speed: &f64| match *speed > 0.0 {
                 true => duals.next().map_or(0.0, |time| time.max(0.0)),

@@ -1,9 +1,9 @@
 //! Loads: the work of each lane, and the part of it that is kept from step to step.
 //!
 //! A load counts all groups of a lane, and groups move one at a time. So the rows that arrive for a lane's groups are
-//! summed once in a window, and the sums are kept while groups come and go one by one. A larger change drops the sums;
-//! until the window ends, each caller then walks over all groups. The sums follow from the groups, and are neither
-//! hashed nor in checkpoints.
+//! summed once in a window. The sums are kept while groups come and go one by one. A larger change drops them; until
+//! the window ends, each caller then walks over all groups. The sums follow from the groups, and are neither hashed nor
+//! in checkpoints.
 
 use warptape_events::journal::{Imbalance, LaneId};
 

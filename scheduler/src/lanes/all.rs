@@ -1,9 +1,9 @@
 //! All lanes, and the questions that every step asks about all of them.
 //!
-//! Most steps change a lane or two, and ask of every lane when it may get its next batch, and whether it is free for
-//! tasks. So taking a lane to change it leaves marks, one for each question. The answer for a lane without a mark is
-//! the one that was noted at the last look. The module owns marks and notes, which follow from the lanes and are
-//! neither hashed nor in checkpoints; it must not decide.
+//! Most steps change a lane or two, and ask of every lane when it may get its next batch and if it is free for tasks.
+//! So taking a lane to change it leaves marks, one for each question. The answer for a lane without a mark is the one
+//! that was noted at the last look. The module owns marks and notes, which follow from the lanes and are neither hashed
+//! nor in checkpoints; it must not decide.
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, Index, IndexMut};

@@ -276,8 +276,8 @@ impl Risk {
         }
     }
 
-    /// Predicted time of the rest of a task on the fastest class of ready lanes, in nanoseconds; 0 if unknown, or if
-    /// the policy does not ask for it.
+    /// Predicted time of a task's rest on the fastest class of ready lanes, in nanoseconds; 0 if unknown, or if the
+    /// policy does not ask.
     fn rest_ns(&self, task: &Task, lanes: &Lanes) -> i64 {
         self.rest_ns_under(self.policy.order(), task, lanes)
     }

@@ -1,5 +1,4 @@
-//! Predictor of a slice's time on lanes of a class, by the size of the slice: its mean, and a bound that 19 of 20
-//! slices keep.
+//! Predictor of a slice's time on lanes of a class, by its size: the mean, and a bound that 19 of 20 slices keep.
 //!
 //! ```text
 //!   a size that was seen often enough      its own mean and upper quantile, in proportion to cost within a power of two

@@ -76,8 +76,8 @@ impl Prices {
         self.known.get(key).map_or(0, |known| known.price)
     }
 
-    /// Powers of two by which the time of lanes of a class is worth more on another kind than on this one, with 16 bits
-    /// after the point. It is at most [`FORGONE_MAX`], and 0 if unknown. A price of 0 counts as none.
+    /// Powers of two by which lane time of a class is worth more on another kind than on this one, with 16 bits after
+    /// the point. It is at most [`FORGONE_MAX`], and 0 if unknown. A price of 0 counts as none.
     pub(crate) fn forgone(&self, rates: &Rates, class: ClassId, key: &str) -> i64 {
         let offer =
             |key: &str, price| Offer { price, fs_per_cost: rates.fs_per_cost(class, key), turn_ns: 0 };
@@ -267,8 +267,8 @@ mod tests {
 
     const CLASS: ClassId = ClassId::of_kind(LaneKind::Host);
 
-    /// What is forgone for each of four kinds at these prices. A unit of the first three took a microsecond; the last
-    /// was never done.
+    /// Results of `forgone` for four kinds at these prices. A unit of the first three took a microsecond; the last was
+    /// never done.
     fn forgone(prices: [i64; 4]) -> [i64; 4] {
         let kinds = ["a", "b", "c", "unknown"];
         let (mut rates, mut hash) = (Rates::new(2, false), StateHash::default());

@@ -207,8 +207,8 @@ impl Queue {
         })
     }
 
-    /// Number of tasks that a lane would draw from: the first `most` of the head's class, and the head itself if it is
-    /// not among them. The head must be in this queue.
+    /// Number of tasks that a lane would draw from. These are the first `most` of the head's class, and the head itself
+    /// if it is not among them. The head must be in this queue.
     pub(crate) fn count_with(&self, head: &Head<'_>, most: usize) -> usize {
         let class = head.turn.class;
         let mut count = 0;

@@ -24,7 +24,7 @@ const GROWTH: i64 = 2;
 /// Most keys that are known for each class of lanes. A further one replaces the key that was not met for longest.
 const RATES_MAX: usize = 1_024;
 const FS_PER_NS: i64 = 1_000_000;
-/// Assumed time for a unit of cost on a lane of weight 1 while nothing was done on its class: about a step of a
+/// Assumed time for a unit of cost on a lane of weight 1 while its class has done nothing. It is about a step of a
 /// simulated path on one core. It only has to make more work count for more.
 const PRIOR_NS: i64 = 4;
 

@@ -68,7 +68,7 @@ const EXPLORED_MAX: usize = 64;
 /// Gives every free lane a slice, if one is available and the step has room. Returns the time at which to look again
 /// even without further input.
 pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
-    // What is told to wait goes first, and tasks whose deadlines have passed may be among it.
+    // Decisions that were told to wait go first; expiries of tasks may be among them.
     if life.step.room.is_short() {
         return i64::MAX;
     }

@@ -1,8 +1,8 @@
 //! One risk task: its units that are still to be begun, the lanes that may begin them, and its running slices.
 //!
-//! Units go from `open` (any lane may take them) or from a lane's share to a slice in flight, and are done when the
-//! slice is. A lost lane's units, in flight or in its share, go back to `open`. Lanes take the lowest open units first,
-//! so these are run again before anything new is begun.
+//! Units go from `open` (any lane may take them) or from a lane's share to a slice in flight, and end with it. A lost
+//! lane's units, in flight or in its share, go back to `open`. Lanes take the lowest open units first, so these are run
+//! again before anything new is begun.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, PartitionId, Share, TaskArrived, TaskClass, TaskId};

@@ -1,4 +1,4 @@
-//! One rule of the scheduler a test.
+//! One rule of the scheduler per test.
 
 use crate::script::check;
 

@@ -1,7 +1,7 @@
 //! Balanced load: a group goes to the lane that would then have the least to do.
 //!
-//! The work of lanes is measured (`balance`). Lanes within a sixteenth of the best count as equally good. The lane that
-//! the group was moved to wins among these, then the one closest to the group's present or last lane; a draw decides
+//! The work of lanes is measured (`balance`). Lanes within a sixteenth of the best count as equally good. Among them
+//! the lane wins that the group was moved to, then the one closest to the group's present or last lane. A draw decides
 //! the rest.
 
 use warptape_events::journal::SchedulerConfig;

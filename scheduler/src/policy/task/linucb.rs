@@ -32,13 +32,13 @@ use crate::risk::bandit::{FEATURE_ONE, FEATURES, Features, Model, ONE, RESIDUAL_
 /// Version of the rule, which rises whenever the same inputs could give another decision.
 pub(super) const VERSION: i32 = 3;
 
-/// Divisor of the uncertainty: an unknown lane may be better than expected by a quarter of a power of two, about the
+/// Divisor of the uncertainty. An unknown lane may be better than expected by a quarter of a power of two, about the
 /// spread of a residual.
 const UNCERTAINTY: i64 = 4;
 /// Most earlier tasks that count.
 const TASKS_MAX: i64 = 16;
-/// Logarithm of a millisecond in nanoseconds, and below the most powers of two by which a time differs from it, with 16
-/// bits after the point.
+/// Logarithm of a millisecond in nanoseconds, with 16 bits after the point; below, the most powers of two by which a
+/// time differs from it.
 const MILLISECOND: i64 = 20 << 16;
 const POWERS_MAX: i64 = 16 << 16;
 

@@ -163,8 +163,8 @@ pub(crate) struct LaneView {
     pub(crate) speed: i64,
     /// Share of the last second in which it worked, in parts per million.
     pub(crate) utilization_ppm: i64,
-    /// Powers of two by which its time is worth more on another kind of tasks at known prices, with 16 bits after the
-    /// point; 0 if unknown. `None` if the policy does not use prices.
+    /// Powers of two by which its time is worth more on another kind of tasks, with 16 bits after the point; 0 if
+    /// unknown. `None` if the policy does not use prices.
     pub(crate) forgone: Option<i64>,
 }
 

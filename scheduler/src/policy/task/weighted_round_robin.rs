@@ -1,7 +1,7 @@
 //! Weighted round robin with observed weights: lanes have turns in proportion to their speed for the task's kind.
 //!
-//! Turns are smooth: each lane gains its speed with every task, and the one that is furthest behind gets the task and
-//! loses the sum of all.
+//! Turns are smooth. Each lane gains its speed with every task; the one that is furthest behind gets the task and loses
+//! the sum of all.
 
 use warptape_events::journal::LaneId;
 

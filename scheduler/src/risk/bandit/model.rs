@@ -16,9 +16,9 @@
 //!
 //! `A⁻¹` follows each sample by the formula of Sherman and Morrison, which rounds. After [`REFRESH`] samples it is
 //! computed anew from `A`, which does not round, by elimination and one step of Newton's iteration. So errors add up
-//! over at most that many samples. Then all samples so far lose a share of their weight: old samples count ever less,
-//! and `A` and `b` stay below the sum of [`REFRESH`] × [`FORGETTING`] samples. The test `errors_stay_bounded` holds
-//! A·A⁻¹ within 2⁻¹⁸ of the identity before each refresh, and within 2⁻²⁴ after it.
+//! over at most that many samples. Then all samples so far lose a share of their weight, so that old samples count ever
+//! less. Hence `A` and `b` stay below the sum of [`REFRESH`] × [`FORGETTING`] samples. The test `errors_stay_bounded`
+//! holds A·A⁻¹ within 2⁻¹⁸ of the identity before each refresh, and within 2⁻²⁴ after it.
 
 use serde::{Deserialize, Serialize};
 

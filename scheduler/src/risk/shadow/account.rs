@@ -86,7 +86,7 @@ impl Joins<'_> {
     }
 }
 
-/// The view of a pull policy if a lane is about to begin a task; `None` if the index names no policy, or the task is
+/// The view of a pull policy if a lane is about to begin a task. `None` if the index names no policy, or the task is
 /// not known yet.
 pub(crate) fn would_begin(life: &Life, lane: LaneId, task: TaskId, index: i32) -> Option<Begins<'_>> {
     let (shadows, _, policy) = shadow_of(life, index)?;

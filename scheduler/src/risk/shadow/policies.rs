@@ -1,9 +1,9 @@
 //! The policies in the shadow, and their choices.
 //!
-//! A count decides at which choices they are asked, so that they cost a bounded share of a step, and a replay asks them
-//! at the same ones. Each has its own turns. A pull policy chooses among the tasks of the chosen class that the lane
-//! may begin under the policy in force. It sees the first [`WAITING_MAX`] tasks of each queue. A policy without its
-//! network makes no choice.
+//! A count decides at which choices they are asked, so that they cost a bounded share of a step, and a replay repeats
+//! it. Each has its own turns. A pull policy chooses among the tasks of the chosen class that the lane may begin under
+//! the policy in force. It sees the first [`WAITING_MAX`] tasks of each queue. A policy without its network makes no
+//! choice.
 
 use std::collections::BTreeMap;
 
@@ -145,8 +145,7 @@ fn joined(life: &Life, id: TaskId, shadows: &mut Shadows) -> Vec<(i32, LaneId)> 
     choices
 }
 
-/// Asks pull policies which task they would give to a free lane that is about to begin one in the order of the policy
-/// in force.
+/// Asks pull policies which task they would give to a free lane that is about to begin one in the order of the policy.
 pub(crate) fn begins(life: &mut Life, lane: LaneId, splits: bool, class: TaskClass) -> Vec<(i32, TaskId)> {
     let Life { learnt, hash, .. } = &mut *life;
     let Some(shadows) = &mut learnt.later.shadows else { return Vec::new() };
