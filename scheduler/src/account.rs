@@ -57,7 +57,7 @@ pub enum Otherwise {
 /// A figure that a rule compared with a threshold, or that explains another figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Measure {
-    /// Its name, which ends with its unit where it has one.
+    /// Its name, which ends with its unit if it has one.
     pub name: &'static str,
     /// The figure.
     pub value: i64,

@@ -76,7 +76,7 @@ pub enum CheckpointError {
     },
     /// This software lacks its task policy, or this version of the policy.
     #[error(
-        "the state is one under the task policy {found}, which this software does not have; it has: {known}"
+        "the state needs the task policy {found}, which this software does not have; it has: {known}"
     )]
     Policy {
         /// The policy, with its version.

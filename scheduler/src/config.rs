@@ -105,8 +105,8 @@ pub struct ConfigMistake {
     pub against: Option<&'static str>,
 }
 
-/// A placement policy whose steps decide at most about so many bytes of the journal. A policy without this bound
-/// decides everything that is due in one step.
+/// A placement policy whose steps decide at most about so many bytes of the journal. Without this bound, a step
+/// decides everything that is due.
 pub fn in_steps(placement_policy: &str, step_bytes_max: i64) -> String {
     format!("{placement_policy}/{step_bytes_max}")
 }

@@ -26,7 +26,7 @@ pub enum StepError {
         /// Time given.
         at_ns: i64,
     },
-    /// The time of a step is no possible time.
+    /// The time of a step is out of range.
     #[error("time {at_ns} is out of range; it must be from 0 to {TIME_NS_MAX} nanoseconds since the epoch")]
     TimeOutOfRange {
         /// Time given.
@@ -185,8 +185,8 @@ pub enum StepError {
     },
     /// A group comes back from a lane that was not told to release it.
     #[error(
-        "group {group} of partition {partition} is not leaving lane {lane} with epoch {epoch}; report Released once, after \
-         Release, and not once the lane was lost or the partition gone"
+        "group {group} of partition {partition} is not leaving lane {lane} with epoch {epoch}; report Released once \
+         after Release, unless the lane is lost or the partition gone"
     )]
     NotLeaving {
         /// The partition.
@@ -200,8 +200,8 @@ pub enum StepError {
     },
     /// The number of a task is taken, does not rise, or names no earlier round.
     #[error(
-        "task {task} cannot be this one: requests are numbered from {task_next} on, each once; a later round (first_unit \
-         above 0) has the number of the first, and comes after Finish"
+        "task {task} has a wrong number: a request has the number {task_next} or a higher one; a later round (first_unit \
+         above 0) has the number of its request, after Finish"
     )]
     BadTaskNumber {
         /// The number given.
@@ -288,7 +288,7 @@ pub enum StepError {
     #[error(transparent)]
     BadNetwork(NetworkError),
     /// A network was given under another hash than its own.
-    #[error("the network has the hash {hash}, and is told as {named}")]
+    #[error("the network has the hash {hash}, but was given as {named}")]
     OtherNetworkHash {
         /// The hash under which it was given.
         named: String,
@@ -297,7 +297,7 @@ pub enum StepError {
     },
     /// A network is for another number of lanes.
     #[error(
-        "the network {hash} is for {for_lanes} lanes, and there are {lanes}: train one for so many, or one of the improved architecture, which \
+        "the network {hash} is for {for_lanes} lanes, and there are {lanes}: train one for {lanes} lanes, or one of the improved architecture, which \
          is for any number"
     )]
     NetworkLanes {
@@ -309,7 +309,7 @@ pub enum StepError {
         lanes: usize,
     },
     /// A network was given a second time.
-    #[error("the network {hash} is there already; tell each once after Started")]
+    #[error("the network {hash} was given before; give each network once after Started")]
     NetworkThere {
         /// Its hash.
         hash: String,

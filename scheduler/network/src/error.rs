@@ -8,7 +8,7 @@ use crate::state::LANES_MAX;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// The bytes are something else.
-    #[error("this is no network: the bytes of one begin with WTNN. Give a file that training wrote")]
+    #[error("this is no network: a network begins with the bytes WTNN. Give a file that training wrote")]
     NotANetwork,
     /// The bytes are of another version.
     #[error(

@@ -36,7 +36,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// A layer of rows.
+    /// Makes a layer of rows.
     ///
     /// # Errors
     /// A row has another number of weights, or there are too many rows or none. A shift is too large, or a sum could

@@ -23,7 +23,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network of layers.
+    /// Makes a network of layers.
     ///
     /// # Errors
     /// It has more bytes than a network may have.

@@ -129,17 +129,17 @@ fn the_predictive_policy_reacts_while_its_error_is_above_the_limit() {
 fn the_error_is_measured_as_far_ahead_as_forecasts_are_used() {
     let config = AutoscaleConfig { anomaly_deviations: 0, ..config(AutoscalePolicy::Predictive) };
     let mut scaler = Autoscaler::new(config, 4);
-    // A level of eight lanes, from which every second window is a lane away on either side.
+    // The load alternates between seven and nine lanes.
     let load_e6 = |number: i64| 8 * LANE_E6 + if number % 2 == 0 { LANE_E6 } else { -LANE_E6 };
     let wishes: Vec<Wish> =
         (0..31).map(|number| scaler.window(&window(number, load_e6(number), 0, 8))).collect();
-    // Two windows pass before the first forecast can be compared, and sixteen must be.
+    // Two windows pass before the first forecast can be compared, and sixteen comparisons are needed.
     assert!(wishes[16].error_ppm.is_none() && wishes[17].error_ppm.is_some());
     let error_ppm = wishes[30].error_ppm.unwrap();
     assert!((error_ppm - 125_000).abs() < 25_000, "{error_ppm}");
 }
 
-/// A planted spike is flagged, and nothing else is; forecasts hardly move for it.
+/// A planted spike is the only anomaly, and forecasts hardly move for it.
 #[test]
 fn a_planted_spike_is_an_anomaly_and_white_noise_has_none() {
     for seed in 0..10 {

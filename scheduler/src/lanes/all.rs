@@ -1,6 +1,6 @@
 //! All lanes, and the questions that every step asks about all of them.
 //!
-//! Most steps change a lane or two, and ask of every lane when it may get its next batch and if it is free for tasks.
+//! Most steps change a lane or two. They ask of every lane when it may get its next batch, and if it is free for tasks.
 //! So taking a lane to change it leaves marks, one for each question. The answer for a lane without a mark is the one
 //! that was noted at the last look. The module owns marks and notes, which follow from the lanes and are neither hashed
 //! nor in checkpoints; it must not decide.
@@ -38,7 +38,7 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Makes the lanes, all marked.
+    /// Makes the set of all lanes, each of them marked.
     pub(crate) fn new(all: Vec<Lane>) -> Self {
         let mut new = Self {
             undispatched: Set::default(),

@@ -14,8 +14,8 @@
 //! from the choice to the end of the task's last unit.
 //!
 //! An expired task gives a lower bound: the time from the choice to the step that finds its deadline passed. If this is
-//! above the expectation, the model learns it, and the lane counts as at least that slow; otherwise it says nothing
-//! new. The watch judges completions alone. A task teaches nothing if its lane was lost, if its share was opened to
+//! above the expectation, the model learns it, and the lane's slowness moves towards it; otherwise it says nothing new.
+//! The watch judges completions alone. A task teaches nothing if its lane was lost, if its share was opened to
 //! others, or if it was shed, dropped or revoked. Everything is integers, is part of the state hash, and exists only
 //! under that policy.
 

@@ -73,8 +73,7 @@ pub(crate) use sight::{Sighted, sighted};
 pub(crate) use slices::{TaskAccount, account, next_without, run};
 pub(crate) use task::Units;
 
-/// One slice in this many goes to a less urgent class with tasks: by turns to the least urgent one and to the second
-/// one.
+/// One slice in this many goes to a less urgent class with tasks: by turns the least urgent and the second most urgent.
 const CLASS_SLICES: i64 = 16;
 
 /// Everything known of tasks.

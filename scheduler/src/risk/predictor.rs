@@ -192,7 +192,7 @@ impl Size {
     }
 }
 
-/// `time_ns` by `cost` over `of`.
+/// `time_ns × cost / of`, at most [`DURATION_NS_MAX`].
 fn proportion(time_ns: i64, cost: i64, of: i64) -> i64 {
     mul_div(time_ns, cost, of.max(1)).min(i128::from(DURATION_NS_MAX)) as i64
 }

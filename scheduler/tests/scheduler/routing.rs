@@ -1,4 +1,4 @@
-//! Where groups come to rest under a steady load, with lanes of fixed speed.
+//! Groups come to rest under a steady load, with lanes of fixed speed.
 
 use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;

@@ -181,7 +181,7 @@ fn what_expires_early_or_is_given_up_teaches_nothing() {
     assert_eq!(hash.value(), bandit.walked_hash());
 }
 
-/// A scheduler under the policy, one lane of which is long at work on the task 1.
+/// A scheduler under the policy, with one lane that works on task 1 for a long time.
 struct World(Scheduler);
 
 impl World {
