@@ -61,8 +61,8 @@ const SLOWNESS_MAX: i64 = PAR << 20;
 const OUTLIER: i64 = 16;
 /// A batch teaches its class nothing if it took more than this multiple of the least slow lane's expected time.
 const CLASS_OUTLIER: i128 = 2;
-/// Rows per second assumed for a group while all groups are unknown. Then picoseconds per row of a lane of weight one,
-/// assumed while all lanes are unknown.
+/// Rows per second assumed for a group while all groups are unknown. Below: picoseconds per row assumed for a lane of
+/// weight one while all lanes are unknown.
 const ROWS_UNKNOWN: i64 = 1_000;
 const PS_PER_ROW_UNKNOWN: i64 = 1_000_000;
 const NS_PER_S: i128 = 1_000_000_000;
@@ -207,7 +207,7 @@ impl Balance {
         hash.replace(&mut self.classes[class].contribution, now);
     }
 
-    /// Hash of the whole state, computed by walking over it.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let lanes = (0..).zip(&self.lanes).map(|(number, lane)| lane.hash(number));
         let of_class = |(number, class): (i64, &ClassWork)| {

@@ -71,7 +71,7 @@ impl Learnt {
         Self { later: Later { rules: Rules(rules), ..Later::default() }, ..Self::default() }
     }
 
-    /// Hash of the whole state, computed by walking over it.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let bandit = self.bandit.as_ref().map_or(0, Bandit::walked_hash);
         let autoscale = self.later.autoscale.as_ref().map_or(0, autoscale::Live::walked_hash);

@@ -117,7 +117,7 @@ impl Routing {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of the whole state, computed by walking over it.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let next = if self.next_ns == 0 { 0 } else { hash_component(Component::Routing, [self.next_ns]) };
         (0..).zip(&self.curves).fold(next, |sum, (class, curve)| sum.wrapping_add(curve.walked_hash(class)))

@@ -163,7 +163,7 @@ impl Live {
         hash_component(Component::Scaling, [self.number, is_whole, self.busy_ns, done, digest])
     }
 
-    /// Hash of the whole state, computed by walking over it.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         Self { digest: self.digest_now(), ..self.clone() }.hash()
     }

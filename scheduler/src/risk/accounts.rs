@@ -124,7 +124,7 @@ impl Accounts {
         charged
     }
 
-    /// Hash of the whole state, computed by walking over it.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let classes = self.classes.iter().enumerate();
         let hashes = classes.flat_map(|(class, accounts)| {

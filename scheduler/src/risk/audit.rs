@@ -12,7 +12,7 @@ use crate::lanes::Lane;
 use crate::life::Life;
 use crate::name::Name;
 
-/// Hash of the whole state, computed by walking over it.
+/// Hash of everything here, computed by walking over it.
 pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
     let busy = risk.lanes.busy.iter().zip(lanes).map(|(busy, lane)| busy.hash(lane));
     let reserves = risk.lanes.reserves.iter().zip(lanes).map(|(reserve, lane)| reserve.hash(lane));

@@ -251,7 +251,7 @@ impl Bandit {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of the whole state, computed by walking over it.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         self.pending.iter().map(|(task, pending)| pending.hash(*task)).fold(self.hash(), u64::wrapping_add)
     }

@@ -223,7 +223,7 @@ impl Prices {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of the whole state, computed by walking over it.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let known = self.known.iter().map(|(key, known)| hash_of(Component::Price, key, known.price));
         let demands = self.demands.iter().map(|(key, demand)| hash_of(Component::Demand, key, demand.cost));

@@ -189,7 +189,7 @@ impl Quotas {
         self.claimed -= shrinks;
     }
 
-    /// Hash of the whole state, computed by walking over it.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let hashes = self.nodes.iter().enumerate().map(|(index, node)| node.hash(index));
         hashes.fold(0, u64::wrapping_add)

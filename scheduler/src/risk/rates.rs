@@ -238,7 +238,7 @@ impl Rates {
         assert_eq!(self.totals, totals, "time and cost of all kinds");
     }
 
-    /// Hash of the whole state, computed by walking over it.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let classes = self.classes.iter().enumerate();
         let hashes =

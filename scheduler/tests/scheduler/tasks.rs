@@ -728,8 +728,8 @@ fn the_policy_that_learns_leaves_lanes_to_the_kind_that_their_time_is_worth_most
     );
 }
 
-/// No journal is replayed differently. A missing version is refused, with the names that this software has. So is a name
-/// without a version if the first version is gone.
+/// No journal is replayed differently. A missing version is refused, with the names that this software has. A name
+/// without a version is refused as well if the first version is gone.
 #[test]
 fn a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
     let begin = |policy: &str| {

@@ -92,7 +92,7 @@ impl Shadows {
         hash_component(Component::Shadow, fields)
     }
 
-    /// Hash of the whole state, computed by walking over it.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let (names_hash, turns_hash) = self.hashes();
         Self { names_hash, turns_hash, ..self.clone() }.hash()
