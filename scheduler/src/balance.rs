@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   Arrived ────► rows of each group ───────┐                       three windows in succession
-//!   Completed ──► what a row takes a lane ──┴──► each window: gain of a move > 2 × its cost? ──► Release ──► Released ──► Place
-//!   Released ───► what a move costs ────────────────────────────────────────┘
+//!   Completed ──► time of a row on a lane ──┴──► each window: gain of a move > 2 × its cost? ──► Release ──► Released ──► Place
+//!   Released ───► cost of a move ───────────────────────────────────────────┘
 //! ```
 //!
 //! A lane's *load* is the time that its groups take it in a second: their rows, times the lane's time for a row. The

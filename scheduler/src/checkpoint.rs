@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   4, the state, Learnt, Later, Rules
-//!   5, likewise, Newest                   something is known that version 4 does not have, such as slices that others have passed
+//!   5, the same, Newest                   the state has something that version 4 lacks, such as slices that others have passed
 //! ```
 //!
 //! The bytes begin with their version; the rest is postcard. All versions are read. The first version that holds the

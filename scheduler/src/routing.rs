@@ -1,7 +1,7 @@
 //! Routing: whether a group is better off on host lanes or on device lanes, by the learnt batch times of each class.
 //!
 //! ```text
-//!   Measured, Completed ──► what a class takes for a batch, by its rows ────┐
+//!   Measured, Completed ──► time of a batch on a class, by its rows ────────┐
 //!   Dispatch ─────────────► rows that go to lanes together with a group's ──┴──► Route ──► Release, Place
 //! ```
 //!

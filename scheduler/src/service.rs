@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   in service: not drained by an operator, breaker closed ──► groups and slices
-//!   half in service: breaker half open ──► half of its groups, and slices, to show what the lane does with them
-//!   out of service ──► its groups: Release ──► Released ──► Place elsewhere; its shares of tasks: anybody's
+//!   half in service: breaker half open ──► half of its groups, and slices, as a test of the lane
+//!   out of service ──► its groups: Release ──► Released ──► Place elsewhere; its shares of tasks: open to all lanes
 //!   no ready lane is in service ──► all ready lanes get work: late is better than never
 //! ```
 //!

@@ -159,7 +159,8 @@ mod tests {
         let lanes = [lane(3, 4_000, 1_000, 10), lane(0, 0, 2_500, 2)];
         let task = TaskState { priority: 2, kind: 1, waiting: 3, laxity_ns: Some(8_000) };
         let found = Features::new(&task, &lanes);
-        // 5,000 ÷ 2,500; 1; 5; 1 + 3; 2.5 later; 10,000 ÷ 5,000. Each is the difference of two logarithms that are rounded down.
+        // 5,000 ÷ 2,500; 1; 5; 1 + 3; 2.5 later; 10,000 ÷ 5,000. Each is the difference of two logarithms that are
+        // rounded down.
         assert_eq!(found.lanes[0], [1024, 0, 2378, 2048, 2560, 1024, 512, 256, 0, 0]);
         assert_eq!(found.lanes[1], [0, 1354, 0, 0, 0, 0, 512, 256, 1024, 0]);
         assert_eq!(found.task[..11], [0, 0, 1024, 0, 1024, 0, 0, 0, 0, 0, 0]);

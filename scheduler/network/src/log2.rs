@@ -8,7 +8,8 @@ const FRACTION_BITS: u32 = ONE.trailing_zeros();
 
 /// `⌊log₂(value) · ONE⌋` of a positive value, and 0 of any other; it never falls as `value` rises.
 ///
-/// The exponent is the position of the highest bit, and the fraction comes bit by bit: squaring the mantissa doubles its logarithm.
+/// The exponent is the position of the highest bit, and the fraction comes bit by bit: squaring the mantissa doubles
+/// its logarithm.
 pub(crate) fn log2(value: i64) -> i32 {
     let value = value.max(1) as u64;
     let mut result = 63 - value.leading_zeros() as i32;

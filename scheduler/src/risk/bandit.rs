@@ -2,10 +2,10 @@
 //! expiries.
 //!
 //! ```text
-//!   a task joins a lane ──► features, and what the rule predicts ──► pending ──┬──► the task is done ──► the residual ──► model, watch
+//!   a task joins a lane ──► features, and the rule's prediction ──► pending ───┬──► the task is done ──► the residual ──► model, watch
 //!                                                                              ├──► it expires ──► a lower bound of the residual ──► model, slowness
 //!                                                                              └──► it ends otherwise: nothing
-//!   a slice is done     ──► what it took by what was predicted ──► the lane's slowness (a feature)
+//!   a slice is done     ──► its time relative to the prediction ──► the lane's slowness (a feature)
 //! ```
 //!
 //! The rule is earliest completion at the prices of the capacity problem (`policy::task::linucb`). It predicts the time

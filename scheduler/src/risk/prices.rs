@@ -1,7 +1,7 @@
 //! Prices of kinds of tasks: their values, and when to ask for new ones.
 //!
 //! ```text
-//!   TaskArrived ──► what comes of each kind ──┐
+//!   TaskArrived ──► arrivals of each kind ────┐
 //!   SliceDone ────► rates by class ───────────┼──► a change by a tenth ──► AskPrices ──► (solved outside) ──► Priced
 //!   lanes that come and go ───────────────────┘
 //! ```

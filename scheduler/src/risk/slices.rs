@@ -1,7 +1,7 @@
 //! The choice of slices: which lane works on which units next.
 //!
 //! ```text
-//!   a lane is free: ready, nothing in flight, so that nothing waits for it either
+//!   a lane is free: ready, with nothing in flight, and hence with nothing waiting
 //!     │
 //!     ├─ its own shares ──┐
 //!     ├─ open tasks ──────┼──► the first by class, tenant, deadline, arrival ──► RunSlice

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //!   score      = rule + correction                                      the least wins
-//!   rule       = log₂(what waits for the lane + the task × factor)
-//!   factor     = what the lane's time is worth at best / what it is worth on the task's kind
+//!   rule       = log₂(backlog of the lane + time of the task × factor)
+//!   factor     = best worth of the lane's time / its worth on the task's kind
 //!   correction = θᵀx − uncertainty / 4
-//!   θᵀx        = what log₂(the time that it took / (what waited + the task)) was with such features x
+//!   θᵀx        = expectation of log₂(actual time / (backlog + time of the task)) for the features x
 //! ```
 //!
 //! A lane's time is worth most on the kind of tasks with the greatest price divided by the time of a unit there

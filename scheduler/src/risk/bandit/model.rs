@@ -1,4 +1,5 @@
-//! A linear model of a residual with a confidence bound (LinUCB: Li, Chu, Langford and Schapire, WWW 2010), in integers.
+//! A linear model of a residual with a confidence bound, in integers (LinUCB: Li, Chu, Langford and Schapire, WWW
+//! 2010).
 //!
 //! ```text
 //!   A = λI + Σ x xᵀ      b = Σ y x      θ = A⁻¹ b      prediction = θᵀ x      width = √(xᵀ A⁻¹ x)      uncertainty = width / √(xᵀ x)
