@@ -1,11 +1,12 @@
-//! How long one `step` takes with 64 lanes, all of them busy: with 16 partitions of 16 groups, with 40 of 256 under balancing, and with
-//! as many, lanes of four classes, and everything that the scheduler can do: routes, balancing, breakers, one of which opens and closes again,
+//! Benchmark of one `step` with 64 lanes, all of them busy. The settings are 16 partitions of 16 groups, the same with
+//! routes, and 40 partitions of 256 groups under balancing. The last setting has those 40, lanes of four classes, and
+//! everything that the scheduler can do. This is routes, balancing, breakers, one of which opens and closes again,
 //! samples of devices, and risk tasks by prices.
 //!
-//! The load is a closed loop: arrivals of 256 rows over all groups of a partition, and as many completions as keep
-//! the rows in flight level. Criterion gives the mean; the tail comes from a loop of its own that times every step
-//! alone and prints p50, p99 and p99.9 (the clock's own cost included), of one run and of the least time of each step in several runs, which
-//! leaves out what interrupts and other programs took. Goal: p99.9 below 10 µs.
+//! The load is a closed loop: arrivals of 256 rows over all groups of a partition, and completions that keep the rows
+//! in flight level. Criterion gives the mean. The tail comes from a loop of its own that times every step alone and
+//! prints p50, p99 and p99.9 (the clock's own cost included). It prints them for one run, and for the least time of
+//! each step in several runs, which leaves out interrupts and other programs. Goal: p99.9 below 10 µs.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,
@@ -23,7 +24,7 @@ use warptape_network::Network;
 use warptape_scheduler::{RULES, Scheduler};
 
 const LANES: i32 = 64;
-/// Groups that an arrival has rows of.
+/// Groups with rows in an arrival.
 const ARRIVAL_GROUPS: i32 = 16;
 const ARRIVAL_ROWS: i64 = 256;
 const ROW_BYTES: i64 = 40;
@@ -31,31 +32,31 @@ const ROW_BYTES: i64 = 40;
 const ROWS_AHEAD: i64 = 64 * 1_024;
 /// Nanoseconds between two steps.
 const STEP_NS: i64 = 5_000;
-/// With everything: every so many inputs one is about a task, and every so many is a sample of a device.
+/// Inputs, in the setting with everything, per input about a task and, below, per sample of a device.
 const TASK_STEPS: u64 = 16;
 const SAMPLE_STEPS: u64 = 6_000;
-/// Tasks that are known then.
+/// Tasks known in that setting.
 const TASKS_BESIDE: usize = 1_000;
-/// Steps between which one lane takes ten times as long.
+/// Steps during which one lane takes ten times as long.
 const SLOW_STEPS: std::ops::Range<u64> = 200_000..400_000;
 const SLOW_LANE: LaneId = 6;
-/// Tasks that are known while steps about them are measured.
+/// Tasks known while steps about them are measured.
 const TASKS: usize = 9_999;
 const STEPS_MEASURED: usize = 1_000_000;
-/// Runs of the same steps, of which each step's least time is taken.
+/// Runs of the same steps; the least time of each step counts.
 const RUNS: usize = 5;
 
-/// What is measured.
+/// A setting to be measured.
 #[derive(Clone, Copy)]
 struct Setting {
     name: &'static str,
     policy: &'static str,
-    /// Whether every other lane is on a device that takes as long, and groups are routed.
+    /// True if every other lane is on a device that takes as long, and groups are routed.
     routed: bool,
     partitions: i32,
-    /// Of each partition.
+    /// Groups of each partition.
     groups: i32,
-    /// Whether lanes are of four classes, and breakers, samples and tasks are there as well.
+    /// True if lanes are of four classes, and if there are breakers, samples and tasks.
     everything: bool,
 }
 
@@ -73,13 +74,13 @@ const BALANCED: Setting =
 
 const EVERYTHING: Setting = Setting { name: ", everything", routed: true, everything: true, ..BALANCED };
 
-/// The loop around the scheduler: what it decided comes back as input.
+/// The loop around the scheduler: decisions come back as inputs.
 struct Loop {
     setting: Setting,
     scheduler: Scheduler,
     at_ns: i64,
     arrivals: i64,
-    /// Rows arrived and not completed.
+    /// Rows that have arrived and are not completed.
     rows_open: i64,
     in_flight: VecDeque<(Completed, i64)>,
     released: VecDeque<Released>,
@@ -113,7 +114,7 @@ fn arrived_task(task: TaskId) -> Input {
     })
 }
 
-/// What the example configuration has.
+/// The breakers of the example configuration.
 fn breakers() -> BreakerConfig {
     BreakerConfig {
         losses_max: 3,
@@ -133,7 +134,7 @@ impl Loop {
         Self::start_with(setting, None)
     }
 
-    /// Likewise, with policies in the shadow.
+    /// Starts with policies in the shadow.
     fn start_with(setting: Setting, shadow: Option<ShadowConfig>) -> Self {
         let Setting { policy, routed, partitions, groups, everything, .. } = setting;
         let risk = RiskConfig {
@@ -239,7 +240,7 @@ impl Loop {
         self.next_arrival()
     }
 
-    /// With everything: what comes beside ticks.
+    /// Input beside ticks, in the setting with everything.
     fn next_beside(&mut self) -> Option<Input> {
         if !self.setting.everything {
             return None;
@@ -281,7 +282,7 @@ impl Loop {
         Input::Arrived(Arrived { partition, next_offset: self.arrivals, groups })
     }
 
-    /// One step and its bookkeeping; returns the nanoseconds of the step alone.
+    /// Takes one step with its bookkeeping; returns the nanoseconds of the step alone.
     fn step(&mut self, input: &Input) -> u64 {
         self.at_ns += STEP_NS;
         self.decisions.clear();
@@ -292,7 +293,7 @@ impl Loop {
         for decision in &self.decisions {
             match decision {
                 Decision::Dispatch(dispatch) => {
-                    // Under balancing one lane of eight is slow.
+                    // One lane of eight is slow under balancing.
                     let is_slow = self.setting.policy == "balanced" && dispatch.lane % 8 == 5;
                     let fails = dispatch.lane == SLOW_LANE && SLOW_STEPS.contains(&self.steps);
                     let is_slow = if self.setting.everything { fails } else { is_slow };
@@ -334,7 +335,7 @@ fn print_tail(name: &str, mut step_ns: Vec<u64>) {
     );
 }
 
-/// What a step was about.
+/// Subject of a step.
 #[derive(Clone, Copy, PartialEq)]
 enum About {
     Arrived,
@@ -342,7 +343,7 @@ enum About {
     Others,
 }
 
-/// A run of the loop, step by step.
+/// Runs the loop, and times each step.
 fn time_steps(around: &mut Loop) -> Vec<(About, u64)> {
     let mut steps = Vec::with_capacity(STEPS_MEASURED);
     for _ in 0..STEPS_MEASURED {
@@ -358,8 +359,8 @@ fn time_steps(around: &mut Loop) -> Vec<(About, u64)> {
     steps
 }
 
-/// Every step as it was in one run, and its least in [`RUNS`] runs: the same input gives the same step, so that what a step took longer
-/// in one run than in another is not the scheduler's but the machine's.
+/// Prints every step's time in one run, and its least in [`RUNS`] runs. The same input gives the same step, so that
+/// differences between runs come from the machine and not from the scheduler.
 fn measure_tail(setting: Setting) {
     let mut around = Loop::start(setting);
     let placed_before = around.placed;
@@ -401,7 +402,8 @@ fn measure_tail(setting: Setting) {
     print_tail("  clock      ", (0..STEPS_MEASURED).map(|_| clock()).collect());
 }
 
-/// Steps about tasks: all lanes work on slices, and for each task that ends another comes, so that as many wait. Gives their mean time.
+/// Measures steps about tasks: all lanes work on slices, and a new task replaces each that ends. Returns their mean
+/// time.
 fn measure_tasks(shadow: Option<ShadowConfig>) -> f64 {
     let name = shadow.as_ref().map_or(String::new(), |shadow| {
         format!(", {} in the shadow at one choice of {}", &shadow.policies[0], shadow.every)
@@ -449,7 +451,7 @@ fn trained() -> Input {
     Input::Trained(Trained { hash: network.hash(), network: StateBytes(network.to_bytes()) })
 }
 
-/// What a policy in the shadow adds to steps about tasks, in percent: by the mean of both runs that have none, one before and one after.
+/// Prints what a policy in the shadow adds to steps about tasks, in percent of the mean of a run before and one after.
 fn measure_shadows() {
     let network = format!("dqn:{}", network().hash());
     for policy in
@@ -479,7 +481,7 @@ fn main() {
     });
     group.finish();
     criterion.final_summary();
-    // `cargo bench` says --bench; `cargo test --benches` only checks that the loop runs.
+    // `cargo bench` passes --bench; `cargo test --benches` only checks that the loop runs.
     if std::env::args().any(|argument| argument == "--bench") {
         measure_tail(PLAIN);
         measure_tail(ROUTED);

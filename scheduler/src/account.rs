@@ -1,24 +1,25 @@
-//! What a rule tells of a decision: what it chose among, what it measured, and what would have had it decide otherwise.
+//! A rule's account of a decision: its alternatives, its measures, and what would have led to another decision.
 
 use serde::Serialize;
 use warptape_events::journal::{ExclusionReason, LaneId, TaskId};
 
-/// One of the things that were chosen among.
+/// One of the alternatives of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// What it is.
+    /// The lane or the task.
     pub subject: Subject,
-    /// Whether it was chosen.
+    /// True if it was chosen.
     pub is_chosen: bool,
-    /// Its score, where the rule has one: the highest wins. Of a lane that is excluded the one that it would have had.
+    /// Its score; the highest wins. An excluded lane has the score that it would have had. `None` if the rule has no
+    /// scores.
     pub score: Option<i64>,
-    /// Why it could not be chosen, if it could not.
+    /// Why it could not be chosen; `None` if it could.
     pub excluded: Option<ExclusionReason>,
-    /// What the rule saw of it.
+    /// Figures of it that the rule saw.
     pub terms: Vec<Term>,
 }
 
-/// What is chosen.
+/// The thing that a rule chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Subject {
     /// A lane.
@@ -27,79 +28,81 @@ pub enum Subject {
     Task(TaskId),
 }
 
-/// A figure that a rule goes by, or that says how it came about.
+/// A figure that a rule uses, or that explains another figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Term {
-    /// Its name, which ends with its unit where it has one.
+    /// Its name, which ends with its unit if it has one.
     pub name: &'static str,
     /// The figure.
     pub value: i64,
 }
 
-/// What would have changed a decision.
+/// A difference that would have led to another decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Otherwise {
-    /// Without the one that was chosen it would have been this one, whose score is less by so much, where there are scores.
+    /// The next best subject, if the chosen one had been missing; and by how much less its score is, if there are
+    /// scores.
     Next(Subject, Option<i64>),
-    /// It would have been this lane if it had not been excluded for this reason.
+    /// This lane would have been chosen if this reason had not excluded it.
     Unless(LaneId, ExclusionReason),
-    /// A batch would have left at this time at the latest, in nanoseconds since the epoch, if the lane had been busy and no more rows had come.
+    /// Latest time at which a batch would have left for a busy lane if no more rows had come, in nanoseconds since the
+    /// epoch.
     AtLatest(i64),
-    /// A batch would have been full with so many rows more.
+    /// A batch would have been full with so many more rows.
     FullWith(i64),
-    /// A measure would have changed it, all else being as it was.
+    /// This condition would have changed the decision, all else being equal.
     With(Condition),
 }
 
-/// A figure that a rule held against another one, or that says how one came about.
+/// A figure that a rule compared with a threshold, or that explains another figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Measure {
-    /// Its name, which ends with its unit where it has one.
+    /// Its name, which ends with its unit if it has one.
     pub name: &'static str,
     /// The figure.
     pub value: i64,
-    /// What the rule held it against; none where it only says how others came about.
+    /// The threshold; `None` if the figure only explains others.
     pub threshold: Option<i64>,
 }
 
-/// A measure that would have changed a decision.
+/// A condition on a measure that would have changed a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Condition {
     /// The measure's name.
     pub name: &'static str,
-    /// On which side of the value it would have been.
+    /// Side of the value on which the measure would have been.
     pub is: Comparison,
     /// The value.
     pub value: i64,
-    /// What would have been decided.
+    /// The other decision.
     pub instead: Instead,
 }
 
 /// A side of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Comparison {
-    /// Less than it.
+    /// Less than the value.
     Below,
-    /// It, or less.
+    /// The value, or less.
     AtMost,
-    /// It, or more.
+    /// The value, or more.
     AtLeast,
-    /// More than it.
+    /// More than the value.
     Above,
 }
 
-/// What would have been decided instead.
+/// The decision that would have been made instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Instead {
-    /// Nothing: all would have stayed as it was.
+    /// None: all would have stayed as it was.
     Nothing,
-    /// So many lanes would have been wanted.
+    /// This number of wanted lanes.
     Lanes(i32),
-    /// A lane would have counted with so many percent of its weight.
+    /// This percentage of its weight for a lane.
     WeightPercent(i32),
 }
 
-/// What is told of a decision.
+/// A rule's account of a decision, as it is gathered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Account {
     pub(crate) choices: Vec<Choice>,
@@ -108,30 +111,30 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// A figure that says how others came about.
+    /// Adds a figure that explains others.
     pub(crate) fn figure(&mut self, name: &'static str, value: i64) {
         self.measures.push(Measure { name, value, threshold: None });
     }
 
-    /// A figure, if it is known, and what it was held against.
+    /// Adds a figure, if it is known, and the threshold that it was compared with.
     pub(crate) fn held(&mut self, name: &'static str, value: impl Into<Option<i64>>, threshold: i64) {
         let measure = |value| Measure { name, value, threshold: Some(threshold) };
         self.measures.extend(value.into().map(measure));
     }
 
-    /// A figure that had to reach a threshold for the decision to be made.
+    /// Adds a figure that had to reach a threshold for the decision to be made.
     pub(crate) fn at_least(&mut self, name: &'static str, value: i64, threshold: i64) {
         self.held(name, value, threshold);
         self.with(name, Comparison::Below, threshold, Instead::Nothing);
     }
 
-    /// A figure that had to stay below a threshold for the decision to be made.
+    /// Adds a figure that had to stay below a threshold for the decision to be made.
     pub(crate) fn below(&mut self, name: &'static str, value: i64, threshold: i64) {
         self.held(name, value, threshold);
         self.with(name, Comparison::AtLeast, threshold, Instead::Nothing);
     }
 
-    /// What would have changed the decision.
+    /// Adds a condition that would have changed the decision.
     pub(crate) fn with(&mut self, name: &'static str, is: Comparison, value: i64, instead: Instead) {
         self.otherwise.push(Otherwise::With(Condition { name, is, value, instead }));
     }

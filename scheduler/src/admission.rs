@@ -1,7 +1,7 @@
-//! Admission: whether an input may be applied. Everything after it relies on what it checked.
+//! Admission: it checks whether an input may be applied. Everything after it relies on these checks.
 //!
-//! It reads the state and never changes it, so that a refused input leaves no trace. Whatever a damaged journal can
-//! hold is refused here; the bounds are the named limits of `config`.
+//! It reads the state and never changes it, so that a refused input leaves no trace. It refuses whatever a damaged
+//! journal can hold; the bounds are the named limits of `config`.
 
 use warptape_events::journal::{
     Arrived, Completed, Control, ControlCommand, Input, LaneId, Measured, PartitionAssigned, PartitionId,
@@ -18,12 +18,12 @@ use crate::life::Life;
 use crate::partitions::Partition;
 use crate::partitions::PartitionPhase;
 
-/// Whether the time is a possible one.
+/// Checks that the time is in range.
 pub(crate) fn admit_time(at_ns: i64) -> Result<(), StepError> {
     if (0..=TIME_NS_MAX).contains(&at_ns) { Ok(()) } else { Err(StepError::TimeOutOfRange { at_ns }) }
 }
 
-/// Whether the input may be applied to the state.
+/// Checks that the input may be applied to the state.
 pub(crate) fn admit(life: &Life, at_ns: i64, input: &Input) -> Result<(), StepError> {
     if at_ns < life.clock.at_ns {
         return Err(StepError::TimeFell { last_ns: life.clock.at_ns, at_ns });
@@ -203,7 +203,7 @@ fn admit_task(life: &Life, arrived: &TaskArrived) -> Result<(), StepError> {
     if phase(life, partition) == PartitionPhase::Revoked {
         return Err(StepError::NotAssigned { partition });
     }
-    // A number that is bounded so leaves room for the next.
+    // A number below the greatest one leaves room for the next.
     let (task_next, is_later_round) = (life.risk.task_next(), first_unit > 0);
     if task < 0 || task == i64::MAX || is_later_round != (task < task_next) || life.risk.knows(task) {
         return Err(StepError::BadTaskNumber { task, task_next });
@@ -228,7 +228,7 @@ fn admit_task(life: &Life, arrived: &TaskArrived) -> Result<(), StepError> {
     }
 }
 
-/// A command is answered whatever it says, if its texts are such as can be repeated.
+/// A command is always answered, provided that its texts are short enough to be repeated.
 fn admit_control(control: &Control) -> Result<(), StepError> {
     let policy = match &control.command {
         ControlCommand::ChoosePolicy(choice) => choice.of.len().max(choice.name.len()),
@@ -251,7 +251,7 @@ fn admit_slice_done(life: &Life, done: &SliceDone) -> Result<(), StepError> {
     }
 }
 
-/// Whether a completion of this batch comes too late to mean anything: its lane was lost since it was dispatched.
+/// True if a completion of this batch comes too late to count, because its lane was lost since the dispatch.
 pub(crate) fn is_void(lane: &Lane, batch: i64) -> bool {
     (0..lane.void_below).contains(&batch)
 }

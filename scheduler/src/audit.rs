@@ -1,4 +1,4 @@
-//! The audit: everything that is kept incrementally, computed again by walking.
+//! The audit: everything that is kept incrementally is computed again by walking over the state.
 //!
 //! It is for tests and for tools that may take their time; the machine never calls it.
 
@@ -14,7 +14,7 @@ use crate::service;
 use crate::state_hash::StateHash;
 
 impl Scheduler {
-    /// Walks the whole state.
+    /// Checks the whole state by walking over it.
     ///
     /// # Panics
     ///
@@ -48,7 +48,7 @@ impl Scheduler {
     }
 }
 
-/// Whether the state hash is that of the state.
+/// True if the state hash is that of the state.
 pub(crate) fn hash_is_kept(scheduler: &Scheduler) -> bool {
     scheduler.life.as_ref().is_none_or(|life| life.hash.value() == walk_hash(life))
 }

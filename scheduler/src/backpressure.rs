@@ -1,6 +1,7 @@
-//! Backpressure: pausing a partition at its source when too many of its rows wait on the host, and resuming it.
+//! Backpressure: it pauses a partition at its source while too many of its rows wait on the host, and resumes it.
 //!
-//! It owns the two marks; it must not know lanes. The distance between the marks keeps a partition from flapping.
+//! The module owns the two marks; it must not know lanes. The distance between the marks keeps a partition from
+//! flapping.
 
 use warptape_events::journal::{Decision, Pause, Resume};
 

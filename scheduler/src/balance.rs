@@ -1,19 +1,21 @@
-//! Balancing: groups move from lanes that have much to do to lanes that have little, by what is measured.
+//! Balancing: groups move from busy lanes to idle ones, by measured load.
 //!
 //! ```text
 //!   Arrived ────► rows of each group ───────┐                       three windows in succession
-//!   Completed ──► what a row takes a lane ──┴──► each window: gain of a move > 2 × its cost? ──► Release ──► Released ──► Place
-//!   Released ───► what a move costs ────────────────────────────────────────┘
+//!   Completed ──► time of a row on a lane ──┴──► each window: gain of a move > 2 × its cost? ──► Release ──► Released ──► Place
+//!   Released ───► cost of a move ───────────────────────────────────────────┘
 //! ```
 //!
-//! A lane's *load* is the time that its groups take it in a second: the rows that arrive for them in one, and those that wait, by what a row
-//! takes the lane. That is what a row takes lanes of its class in a batch of average size, by the lane's own slowness: how much longer it
-//! took for its batches than its class does. So batches of unlike sizes do not mislead, and a lane that slows down is seen within a window.
+//! A lane's *load* is the time that its groups take it in a second: their rows, times the lane's time for a row. The
+//! rows are those that arrive in a second, and those that wait. The time for a row is that of lanes of the class, in a
+//! batch of average size, times the lane's *slowness*. The slowness is how much longer the lane took for its batches
+//! than its class does. So batches of unlike sizes do not mislead, and a lane that slows down is seen within a window.
 //!
-//! The *gain* of a move is by how much the load of the busier of the two lanes falls, over a window. Lanes whose loads are within an eighth
-//! of each other are alike. Between lanes of both kinds groups move by their routes alone, where they have them.
+//! The *gain* of a move is the fall of the load of the busier of the two lanes, over a window. Loads within an eighth
+//! of each other are alike. Groups move between host lanes and device lanes by their routes alone, if routes are on.
 //!
-//! It owns what is measured and which groups move; it must not know where a group goes once its lane has let go of it, which the policy says.
+//! The module owns the measurements and the choice of groups that move. It must not know where a group goes once its
+//! lane has let go of it: the policy decides that.
 
 mod loads;
 
@@ -33,86 +35,86 @@ use crate::state_hash::{Component, StateHash, hash_component};
 use crate::topology::Closeness;
 pub(crate) use loads::{Loads, Sums};
 
-/// Windows in succession in which a move must pay before it is made.
+/// Successive windows in which a move must pay before it is made.
 const WINDOWS: i64 = 3;
-/// A move pays if it gains more than so many times its cost.
+/// A move pays if its gain is more than this multiple of its cost.
 const GAIN_COSTS: i64 = 2;
 /// Lanes are alike if the busier one has at most this share more to do: 1/8.
 const ALIKE: i64 = 8;
-/// Groups that one lane is told to let go of in a window, and all lanes together.
+/// Most groups that leave one lane in a window, and all lanes together.
 const MOVES_OF_LANE_MAX: usize = 4;
 const MOVES_MAX: usize = 16;
-/// Lanes of a kind that a group may move to: those with least to do.
+/// Lanes of a kind that a group may move to, at most: those with the least to do.
 const TARGETS_MAX: usize = 8;
-/// What a move is taken to cost while none was measured: this share of a window.
+/// Share of a window that a move is assumed to cost while none was measured: 1/100.
 const MOVE_UNKNOWN: i64 = 100;
-/// Windows without a batch after which nothing is known of a lane, or of a class, any more.
+/// Windows without a batch after which the speed of a lane or a class counts as unknown.
 const WINDOWS_KNOWN: i64 = 16;
-/// A window moves what is known of a group's rows, and of a move's cost, by this share.
+/// Share by which a new sample moves a group's rows and the cost of a move: 1/4.
 const ROWS_SMOOTHING: i64 = 4;
-/// Likewise of a lane's slowness, and of the size of batches.
+/// Share by which a new sample moves a lane's slowness and the size of batches: 1/2.
 const LANE_SMOOTHING: i64 = 2;
-/// Slowness of a lane that is as fast as its class.
+/// Slowness of a lane that is as fast as its class, in thousandths.
 const PAR: i64 = 1_000;
 const SLOWNESS_MAX: i64 = PAR << 20;
-/// A batch counts for at most so many times what it was expected to take on its lane.
+/// A batch counts for at most this multiple of its expected time on its lane.
 const OUTLIER: i64 = 16;
-/// One that took more than so many times as long as the least slow lane is expected to is not what its class takes.
+/// A batch teaches its class nothing if it took more than this multiple of the least slow lane's expected time.
 const CLASS_OUTLIER: i128 = 2;
-/// Rows a second of groups of which nothing is known, while that is so of all; what a row takes of a lane of weight one while nothing is
-/// known of any.
+/// Rows per second assumed for a group while all groups are unknown. Below: picoseconds per row assumed for a lane of
+/// weight one while all lanes are unknown.
 const ROWS_UNKNOWN: i64 = 1_000;
 const PS_PER_ROW_UNKNOWN: i64 = 1_000_000;
 const NS_PER_S: i128 = 1_000_000_000;
-/// Curves have numbers in the state hash from here on: those below are of `routing`.
+/// First number of this module's curves in the state hash; those below belong to `routing`.
 const CURVES_FROM: i64 = 1_000;
 
-/// What is measured of all lanes; nothing under a policy that does not go by it.
+/// Measurements of all lanes; empty under a policy that does not use them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Balance {
-    /// When the window began, and when it ends; 0 before the first.
+    /// Begin of the window and, below, its end; 0 before the first.
     begun_ns: i64,
     next_ns: i64,
     /// Rows of a batch, smoothed over windows; 0 before the first.
     batch_rows: i64,
-    /// What a move costs, by closeness, smoothed; 0 where none was measured.
+    /// Smoothed duration of a move, by closeness, in nanoseconds; 0 if none was measured.
     moves_ns: [i64; Closeness::COUNT],
-    /// By lane.
+    /// Work of each lane.
     lanes: Vec<LaneWork>,
-    /// By class.
+    /// Work of each class.
     classes: Vec<ClassWork>,
     contribution: u64,
-    /// What arrives for each lane's groups, while that is kept.
+    /// Sums of what arrives for each lane's groups; `None` while they are not kept.
     #[serde(skip)]
     pub(crate) sums: Option<Sums>,
 }
 
-/// What a lane did in the window, and what that tells.
+/// Work of a lane in the window, and its slowness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct LaneWork {
     rows: i64,
     batches: i64,
     service_ns: i64,
-    /// What its class was expected to take for these batches.
+    /// Time that its class was expected to take for these batches.
     expected_ns: i64,
-    /// How much longer than its class it takes, in thousandths, smoothed; 0 where that is not known.
+    /// Ratio of the lane's time to its class's, in thousandths, smoothed; 0 if unknown.
     slowness: i64,
-    /// Windows without a batch.
+    /// Successive windows without a batch.
     idle_windows: i64,
-    /// When it was done with its last batch; 0 before the first.
+    /// End of its last batch; 0 before the first.
     done_ns: i64,
     contribution: u64,
 }
 
-/// What lanes of a class take for a batch, by its rows.
+/// Time that lanes of a class take for a batch, by its rows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct ClassWork {
     curve: ServiceCurve,
-    /// Whether there was a batch in the window.
+    /// True if there was a batch in the window.
     is_fresh: bool,
-    /// Windows without one.
+    /// Successive windows without a batch.
     idle_windows: i64,
-    /// Slowness of the least slow of its lanes; 0 where none is known.
+    /// Slowness of the least slow of its lanes; 0 if none is known.
     par: i64,
     contribution: u64,
 }
@@ -159,8 +161,8 @@ impl ClassWork {
         }
     }
 
-    /// What a batch takes; `None` while that is not known, or not known any more. Of what the smallest batch so far took, half is taken to
-    /// go with the rows of a smaller one.
+    /// Predicted time of a batch; `None` if it is unknown or outdated. Half of the smallest batch's time is assumed to
+    /// scale with the rows of a batch that is smaller still.
     fn predict(&self, rows: i64) -> Option<i64> {
         let predicted_ns = self.curve.predict(rows).filter(|_| self.idle_windows < WINDOWS_KNOWN)?;
         let smallest = self.curve.rows_least()?;
@@ -205,7 +207,7 @@ impl Balance {
         hash.replace(&mut self.classes[class].contribution, now);
     }
 
-    /// Hash of everything here, by walking.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let lanes = (0..).zip(&self.lanes).map(|(number, lane)| lane.hash(number));
         let of_class = |(number, class): (i64, &ClassWork)| {
@@ -215,8 +217,8 @@ impl Balance {
         lanes.chain(classes).fold(self.hash(), u64::wrapping_add)
     }
 
-    /// What a row takes each lane in a batch of the size that all get, in picoseconds. A lane of a class of which nothing is known counts
-    /// by its weight against those that are known.
+    /// Picoseconds per row of each lane, in a batch of average size. A lane of an unknown class is estimated by its
+    /// weight relative to the known lanes.
     fn ps_per_row(&self, lanes: &[Lane]) -> Vec<i64> {
         let rows = self.batch_rows.max(1);
         let weight = |lane: &Lane| i128::from(lane.weight.current.max(1));
@@ -239,7 +241,7 @@ impl Balance {
         lanes.iter().zip(known).map(|(lane, ps)| ps.unwrap_or_else(|| by_weight(lane))).collect()
     }
 
-    /// What a move costs that took so long, if any was measured.
+    /// Cost of a move that took so long; a share of the window if none was measured (0).
     fn cost_ns(took_ns: i64, interval_ns: i64) -> i64 {
         match took_ns {
             0 => (interval_ns / MOVE_UNKNOWN).max(1),
@@ -248,24 +250,24 @@ impl Balance {
     }
 }
 
-/// What is measured of a group.
+/// Measurements of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GroupWork {
     /// Rows that arrived in the window.
     window_rows: i64,
     /// Rows that arrive in a second, smoothed over windows; `None` before the first.
     rows_per_s: Option<i64>,
-    /// Windows in succession in which a move paid.
+    /// Successive windows in which a move would have paid.
     windows: i64,
     /// The lane that it is on, or was on last.
     home: Option<LaneId>,
-    /// The lane that it leaves for, and since when.
+    /// The lane that the group leaves for, and since when.
     bound: Option<(LaneId, i64)>,
     contribution: u64,
 }
 
 impl GroupWork {
-    /// Hash of it: nothing where nothing is measured.
+    /// Hash of the measurements; 0 if there are none.
     pub(crate) fn hash(&self, key: GroupKey) -> u64 {
         if (Self { contribution: 0, ..*self }) == Self::default() {
             return 0;
@@ -289,36 +291,36 @@ impl GroupWork {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Rows have arrived.
+    /// Counts rows that have arrived.
     pub(crate) fn arrive(&mut self, key: GroupKey, rows: i64, hash: &mut StateHash) {
         self.window_rows = self.window_rows.saturating_add(rows).min(ROWS_MAX);
         self.refresh(key, hash);
     }
 
-    /// The group is on a lane from now on.
+    /// Notes the group's new lane.
     pub(crate) fn place(&mut self, key: GroupKey, lane: LaneId, hash: &mut StateHash) {
         (self.home, self.bound, self.windows) = (Some(lane), None, 0);
         self.refresh(key, hash);
     }
 
-    /// The group leaves for no lane any more.
+    /// Clears the lane that the group leaves for.
     pub(crate) fn unbind(&mut self, key: GroupKey, hash: &mut StateHash) {
         self.bound = None;
         self.refresh(key, hash);
     }
 
-    /// Nothing is known of it any more.
+    /// Forgets the measurements.
     pub(crate) fn forget(&mut self, key: GroupKey, hash: &mut StateHash) {
         *self = Self { contribution: self.contribution, ..Self::default() };
         self.refresh(key, hash);
     }
 
-    /// The lane that it is on, or was on last.
+    /// The lane that the group is on, or was on last.
     pub(crate) fn home(&self) -> Option<LaneId> {
         self.home
     }
 
-    /// The lane that it leaves for.
+    /// The lane that the group leaves for.
     pub(crate) fn bound(&self) -> Option<LaneId> {
         self.bound.map(|(lane, _)| lane)
     }
@@ -334,25 +336,25 @@ impl GroupWork {
     }
 }
 
-/// Panics unless the sums that are kept are those of the groups.
+/// Panics unless the kept sums equal those of the groups.
 pub(crate) fn audit(life: &Life) {
     if let Some(sums) = &life.balance.sums {
         assert_eq!(*sums, Sums::new(life), "what arrives for each lane's groups");
     }
 }
 
-/// Whether a lane has hardly more to do than another, or less.
+/// True if a lane has hardly more to do than another, or less.
 fn are_alike(load_ns: i64, other_ns: i64) -> bool {
     load_ns <= other_ns + other_ns / ALIKE
 }
 
-/// Whether lanes are unlike enough, and the move gains enough.
+/// True if the lanes are unlike enough, and the move gains enough.
 fn pays(imbalance: &Imbalance) -> bool {
     let &Imbalance { from_load_ns, to_load_ns, gain_ns, cost_ns, .. } = imbalance;
     !are_alike(from_load_ns, to_load_ns) && gain_ns > cost_ns * GAIN_COSTS
 }
 
-/// Learns what a batch took a lane.
+/// Learns from the time that a lane took for a batch.
 pub(crate) fn learn(life: &mut Life, lane: LaneId, class: ClassId, sample: ServicePoint) {
     if !life.policy.is_measured() {
         return;
@@ -373,7 +375,7 @@ pub(crate) fn learn(life: &mut Life, lane: LaneId, class: ClassId, sample: Servi
     if known.idle_windows == WINDOWS_KNOWN {
         known.curve.forget(hash);
     }
-    // A lane that is slower than others of its class does not tell what the class takes: what it takes beyond that is its slowness.
+    // A lane that is slower than others of its class does not teach the class: the excess is its own slowness.
     let most = i128::from(known.par.max(PAR)) * CLASS_OUTLIER;
     let is_at_par = i128::from(work.slowness) <= most
         && i128::from(service_ns) * i128::from(PAR) <= i128::from(expected_ns) * most;
@@ -385,7 +387,7 @@ pub(crate) fn learn(life: &mut Life, lane: LaneId, class: ClassId, sample: Servi
     balance.refresh_class(class, hash);
 }
 
-/// Learns what a lane was measured to take when it began.
+/// Learns from a lane's measurement at its start.
 pub(crate) fn measured(life: &mut Life, lane: LaneId, points: &[ServicePoint]) {
     if !life.policy.is_measured() {
         return;
@@ -397,8 +399,8 @@ pub(crate) fn measured(life: &mut Life, lane: LaneId, points: &[ServicePoint]) {
     }
 }
 
-/// A lane has let go of a group. What that took from the last batch on is what a move costs: for those before it the group's rows would
-/// have waited anyway.
+/// Learns the cost of a move when a lane has let go of a group. The time counts from the lane's last batch on: the
+/// group's rows would have waited for the batches before anyway.
 pub(crate) fn moved(life: &mut Life, key: GroupKey, from: LaneId) {
     let Life { balance, partitions, topology, hash, clock: Clock { at_ns, .. }, .. } = life;
     let partition = partitions.get(&key.partition).expect("admission found the partition");
@@ -413,7 +415,7 @@ pub(crate) fn moved(life: &mut Life, key: GroupKey, from: LaneId) {
     balance.refresh(hash);
 }
 
-/// A lane is lost: how fast it was does not tell how fast it will be.
+/// Forgets the speed of a lost lane, because it does not tell how fast the lane will be.
 pub(crate) fn forget_lane(life: &mut Life, lane: LaneId) {
     let Life { balance, hash, .. } = life;
     let work = &mut balance.lanes[lane as usize];
@@ -421,7 +423,7 @@ pub(crate) fn forget_lane(life: &mut Life, lane: LaneId) {
     balance.refresh_lane(lane as usize, hash);
 }
 
-/// Forgets everything that was measured, as another policy goes by something else.
+/// Forgets all measurements, because the new policy uses others.
 pub(crate) fn forget(life: &mut Life) {
     let Life { balance, partitions, hash, .. } = life;
     hash.remove(balance.walked_hash());
@@ -434,7 +436,7 @@ pub(crate) fn forget(life: &mut Life) {
     }
 }
 
-/// Ends the window if it is over, and has lanes let go of groups that are better off on others.
+/// Ends the window if it is over, and makes lanes let go of groups that are better off on others.
 pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
     let interval_ns = life.config.balance_interval_ns;
     if !life.policy.is_measured()
@@ -474,7 +476,7 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
     balance.refresh(hash);
 }
 
-/// Learns from what was counted in the window.
+/// Learns from the counts of the window.
 fn close(life: &mut Life, elapsed_ns: i64) {
     let Life { balance, lanes, partitions, hash, .. } = life;
     let (rows, batches) =
@@ -504,7 +506,7 @@ fn close(life: &mut Life, elapsed_ns: i64) {
     }
 }
 
-/// Counts in how many windows in succession a move of each group would have paid.
+/// Counts the successive windows in which a move of each group would have paid.
 fn count_windows(life: &mut Life) {
     let loads = Loads::new(life);
     let targets = Targets::new(life, &loads);
@@ -527,7 +529,7 @@ fn count_windows(life: &mut Life) {
     }
 }
 
-/// The groups that are to move now, those that gain most first.
+/// The groups to move now, by falling gain.
 fn moves(life: &Life) -> Vec<(GroupKey, Imbalance)> {
     let mut loads = Loads::new(life);
     let mut targets = Targets::new(life, &loads);
@@ -548,7 +550,7 @@ fn moves(life: &Life) -> Vec<(GroupKey, Imbalance)> {
     for (_, key) in due {
         let group = &life.partitions[&key.partition].groups[key.group as usize];
         let Some(from) = group.lane.filter(|lane| left[*lane as usize] > 0) else { continue };
-        // Each move makes the others worth less.
+        // Each move lowers the gain of the others.
         let Some(imbalance) = targets.best(life, &loads, group) else { continue };
         left[from as usize] -= 1;
         loads.shift(from, imbalance.to, group);
@@ -564,16 +566,16 @@ fn moves(life: &Life) -> Vec<(GroupKey, Imbalance)> {
 /// The lanes that groups may move to.
 struct Targets {
     serving: Serving,
-    /// Those of each kind that have the least to do: the host's, then devices'.
+    /// The lanes of each kind with the least to do: host lanes, then device lanes.
     least: [Vec<LaneId>; 2],
-    /// The least that a move costs, in nanoseconds.
+    /// Least cost of a move, in nanoseconds.
     cost_least_ns: i64,
 }
 
 impl Targets {
     fn new(life: &Life, loads: &Loads) -> Self {
         let serving = Serving::of(&life.lanes);
-        // Lanes that stand by count where there are no others.
+        // Lanes that stand by count if there are no others.
         let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
         let least = [LaneKind::Host, LaneKind::Device].map(|kind| {
             let may_come = |lane: &&Lane| {
@@ -590,10 +592,10 @@ impl Targets {
         Self { serving, least, cost_least_ns: costs.min().unwrap_or(0) }
     }
 
-    /// The best move of a group, if one pays.
+    /// The best move of a group; `None` if none pays.
     fn best(&self, life: &Life, loads: &Loads, group: &Group) -> Option<Imbalance> {
         let from = &life.lanes[group.lane? as usize];
-        // A move gains no more than what the group takes its lane now.
+        // A move gains at most what the group takes its lane now.
         let most_ns = over_window(loads.ns(from.id, loads.rows_of(group)), life);
         if most_ns <= self.cost_least_ns * GAIN_COSTS || !self.serving.has(from) {
             return None;
@@ -606,7 +608,7 @@ impl Targets {
         let other: &[LaneId] = if life.routes() { &[] } else { other };
         let lanes = own.iter().chain(other).filter(|lane| **lane != from.id);
         let judged = lanes.map(|lane| loads.judge(life, group, from.id, *lane)).filter(pays);
-        // Of moves that gain the same, the one to the lane that has least to do; then the first.
+        // Ties between gains go to the lane with the least to do, then to the first one.
         let worth = |imbalance: &Imbalance| {
             let Imbalance { gain_ns, cost_ns, to_load_ns, group_load_ns, .. } = *imbalance;
             (gain_ns - cost_ns, -to_load_ns.saturating_add(group_load_ns))
@@ -615,7 +617,7 @@ impl Targets {
     }
 }
 
-/// What is saved over a window if it is saved of each second.
+/// Saving over a window, given the saving per second.
 fn over_window(saved_ns: i64, life: &Life) -> i64 {
     (i128::from(saved_ns) * i128::from(life.config.balance_interval_ns) / NS_PER_S) as i64
 }

@@ -1,5 +1,5 @@
-//! Breakers: a lane that fails, or is slow beside the others, gets no work until probes have shown that it is well again; one whose
-//! device becomes hot gets less before that, and one whose device has little memory left gets no further groups.
+//! Breakers: a lane that fails, or is slow beside the others, gets no work until probes show that it is well again. A
+//! lane gets less work while its device is hot, and no further groups while its device has little memory left.
 //!
 //! ```text
 //!            losses, slowness, memory errors            the time to probe has come
@@ -8,11 +8,12 @@
 //!                                                └────────────────────────────────────────┘  a probe failed: twice the wait
 //! ```
 //!
-//! Slowness is the time of a lane's batches by what their class is predicted to take, smoothed, beside the median of the other lanes:
-//! where all become slow together, as on a busy machine, none is. A busy machine puts off one lane after the other, each for a hundred
-//! times what a batch takes. So one batch counts for twice what the lane took before at most, which has slowness follow most batches and
-//! not the longest; other lanes count by what they took as lately; and where these are slow themselves, nothing is held against one lane.
-//! It owns the rule and each lane's record; which lanes get work is for `service`.
+//! Slowness is the time of a lane's batches relative to the prediction for their class, smoothed, beside the median of
+//! the other lanes. If all lanes become slow together, as on a busy machine, none counts as slow. A busy machine delays
+//! one lane after the other, each for a hundred times the time of a batch. Three rules keep this from opening breakers.
+//! One batch counts for at most twice what the lane took before, so that slowness follows most batches and not the
+//! longest. Other lanes count only if they were measured lately. Nothing counts against one lane while the others are
+//! slow themselves. The module owns the rule and each lane's record; `service` decides which lanes get work.
 
 mod account;
 
@@ -31,26 +32,26 @@ use crate::state_hash::{Component, StateHash, hash_component};
 
 pub(crate) use account::{account, headroom_account};
 
-/// A new batch moves a lane's slowness by this share: 1/8.
+/// Share by which a new batch moves a lane's slowness: 1/8.
 const SMOOTHING: i64 = 8;
-/// A batch counts for at most so many times what its lane took before: the system may have put off its thread.
+/// A batch counts for at most this multiple of what its lane took before: the system may have delayed its thread.
 const OUTLIER: i64 = 2;
-/// A batch counts as at most so many percent of what was predicted.
+/// Most that a batch counts for, in percent of the prediction.
 const PERCENT_MAX: i64 = 10_000;
-/// Batches without a break that a lane has to be slow for.
+/// Successive slow batches that make a lane slow.
 const SLOW_BATCHES: i32 = 8;
-/// Slow probes that make a probe failed: one may have been disturbed.
+/// Slow probes that make probing fail; a single one may have been disturbed.
 const SLOW_PROBES: i32 = 2;
-/// A breaker that opens again within so many times its last wait waits twice as long.
+/// A breaker that opens again within this multiple of its last wait waits twice as long.
 const RELAPSE: i64 = 4;
 /// Samples without heat after which a lane gets its whole weight again.
 const COOL_SAMPLES: i32 = 10;
 
-/// All lanes' breakers.
+/// Breakers of all lanes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Breakers {
     lanes: Vec<LaneBreaker>,
-    /// When the first open one of a lane that is ready is to be probed; the greatest number where none is.
+    /// Time at which the first open breaker of a ready lane is to be probed; `i64::MAX` if there is none.
     next_ns: i64,
     next_contribution: u64,
 }
@@ -58,32 +59,32 @@ pub(crate) struct Breakers {
 /// The record of one lane.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct LaneBreaker {
-    /// Since when its state is what it is.
+    /// Time of the last change of state.
     since_ns: i64,
-    /// How long it waits before probes; 0 before it ever opened.
+    /// Wait before probes; 0 before the breaker first opened.
     wait_ns: i64,
-    /// When the lane was lost lately, the oldest first.
+    /// Times of recent losses of the lane, the oldest first.
     losses: VecDeque<i64>,
-    /// Smoothed, in percent of what is predicted; 0 where nothing is known.
+    /// Smoothed time of batches in percent of the prediction; 0 if nothing is known.
     slowness_percent: i64,
-    /// Since when it has been slow, and for how many batches.
+    /// Time since which the lane has been slow, and its batches since then; `None` if it is not slow.
     slow: Option<(i64, i32)>,
     passed: i32,
     failed: i32,
-    /// Errors of the device's memory at its last sample.
+    /// Memory errors of the device at its last sample.
     memory_errors: Option<i64>,
     heat: Heat,
     contribution: u64,
-    /// When its last batch that was held against a prediction was done; 0 where there was none. Checkpoints have it
-    /// behind the rest.
+    /// End of its last batch that was compared with a prediction; 0 if there was none. Checkpoints store it behind the
+    /// rest.
     #[serde(skip)]
     measured_ns: i64,
 }
 
-/// How hot a lane's device is.
+/// Heat of a lane's device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Heat {
-    /// Percent of its weight that it does not get.
+    /// Percentage of the lane's weight that is withheld.
     withheld_percent: i32,
     /// Samples since the last one that would have withheld as much.
     cool_samples: i32,
@@ -112,7 +113,7 @@ impl LaneBreaker {
             self.memory_errors.unwrap_or(-1),
         ];
         if fields == [0, 0, 0, 0, -1, -1] && counts == [0; 5] {
-            // As before there were any.
+            // A lane without a record hashes as before breakers existed.
             return 0;
         }
         let [since_ns, wait_ns, losses, slowness, slow_since_ns, memory_errors] = fields;
@@ -155,7 +156,7 @@ impl Breakers {
         hash.replace(&mut self.next_contribution, now);
     }
 
-    /// Hash of all, by walking.
+    /// Hash of all breakers, computed by walking over them.
     pub(crate) fn walked_hash(&self) -> u64 {
         let next = self.next_hash();
         next.wrapping_add(
@@ -171,13 +172,13 @@ impl Breakers {
         hash.replace(&mut breaker.contribution, now);
     }
 
-    /// When each lane was measured last; nothing where none was, or that is not noted.
+    /// Time of each lane's last measurement; empty if there was none.
     pub(crate) fn measured_ns(&self) -> Vec<i64> {
         let all: Vec<i64> = self.lanes.iter().map(|breaker| breaker.measured_ns).collect();
         if all.iter().all(|measured_ns| *measured_ns == 0) { Vec::new() } else { all }
     }
 
-    /// Sets that, as a checkpoint has it; false if it is of another number of lanes.
+    /// Restores the times of the last measurements from a checkpoint; false if they are for another number of lanes.
     pub(crate) fn restore_measured(&mut self, measured_ns: &[i64]) -> bool {
         for (breaker, measured_ns) in self.lanes.iter_mut().zip(measured_ns) {
             breaker.measured_ns = *measured_ns;
@@ -185,8 +186,8 @@ impl Breakers {
         measured_ns.is_empty() || measured_ns.len() == self.lanes.len()
     }
 
-    /// The median slowness of the lanes that have full service, but for one; `None` where there is none. Only lanes count that were
-    /// measured as lately as a lane has to be slow for.
+    /// Median slowness of the other lanes in full service, in percent; `None` if there is none. A lane counts only if
+    /// its last measurement is no older than the time that a lane has to be slow for.
     fn others_percent(&self, life: &Life, at_ns: i64, lane: LaneId) -> Option<i64> {
         let slow_ns = life.config.breakers.map_or(0, |config| config.slow_ns);
         let is_fresh = |breaker: &LaneBreaker| at_ns - breaker.measured_ns <= slow_ns;
@@ -203,21 +204,21 @@ impl Breakers {
     }
 }
 
-/// What a batch took.
+/// Time of a batch, and its prediction.
 pub(crate) struct Took {
     pub(crate) predicted_ns: Option<i64>,
     pub(crate) service_ns: i64,
-    /// Whether it is the first of about its size of all lanes of the class.
+    /// True if it is the first batch of about its size on all lanes of the class.
     pub(crate) is_first: bool,
 }
 
-/// A lane has finished a batch. Whether the prediction should learn from it: what a lane takes that may be slow says nothing about its
-/// class.
+/// Judges a finished batch. Returns true if the prediction should learn from it: the time of a lane that may be slow
+/// says nothing about its class.
 pub(crate) fn batch_done(life: &mut Life, lane: LaneId, took: Took, decisions: &mut Vec<Decision>) -> bool {
     let Took { predicted_ns, service_ns, is_first } = took;
     let Some(config) = life.config.breakers else { return true };
     let Some(predicted_ns) = predicted_ns.filter(|_| config.slow_percent > 0) else {
-        // That it came to an end is all that is known of it.
+        // The batch came to an end, and no more is known of it.
         work_done(life, lane, decisions);
         return true;
     };
@@ -227,14 +228,15 @@ pub(crate) fn batch_done(life: &mut Life, lane: LaneId, took: Took, decisions: &
     let counted = percent.min(known.max(100) * OUTLIER);
     let smoothed = if known == 0 { counted } else { known + (counted - known) / SMOOTHING };
     let state = life.lanes[lane as usize].service.breaker();
-    // Nothing tempers the first batch of a size: were it one of a lane that has just become slow, it would be what such a batch takes.
+    // The first batch of a size counts in full. Otherwise the time of a lane that has just become slow would be the
+    // prediction for that size.
     let teaching = if is_first { smoothed.max(percent) } else { smoothed };
-    // A lane that is as fast as predicted is not slow beside others: most batches end here.
+    // A lane that is as fast as predicted is not slow beside others; most batches end here.
     let is_suspect = state == BreakerState::HalfOpen || teaching * 2 >= limit;
     let at_ns = life.clock.at_ns;
     let others = if is_suspect { life.breakers.others_percent(life, at_ns, lane) } else { None };
     let beside = |percent: i64, others: Option<i64>| others.map_or(0, |others| percent * 100 / others);
-    // Where others are slow as well, it is the machine.
+    // If the others are slow as well, the machine is slow and not the lane.
     let judges = others.filter(|others| others * 2 < limit);
     let slow_percent = if smoothed * 2 >= limit { beside(smoothed, judges) } else { 0 };
     let is_slow = slow_percent >= limit;
@@ -265,7 +267,7 @@ pub(crate) fn batch_done(life: &mut Life, lane: LaneId, took: Took, decisions: &
     }
 }
 
-/// A lane has finished a slice, or a batch of which nothing is predicted.
+/// Counts a finished slice, or a batch without a prediction, as a good probe if the breaker is half open.
 pub(crate) fn work_done(life: &mut Life, lane: LaneId, decisions: &mut Vec<Decision>) {
     let Some(config) = life.config.breakers else { return };
     if life.lanes[lane as usize].service.breaker() == BreakerState::HalfOpen {
@@ -273,12 +275,12 @@ pub(crate) fn work_done(life: &mut Life, lane: LaneId, decisions: &mut Vec<Decis
     }
 }
 
-/// A lane is lost.
+/// Judges the loss of a lane.
 pub(crate) fn lane_lost(life: &mut Life, lane: LaneId, decisions: &mut Vec<Decision>) {
     let Some(config) = life.config.breakers else { return };
     let at_ns = life.clock.at_ns;
     life.breakers.change(lane, &mut life.hash, |breaker| {
-        // What it took before says nothing about it once it is back.
+        // The times before the loss say nothing about the lane once it is back.
         (breaker.slowness_percent, breaker.slow) = (0, None);
         while breaker.losses.front().is_some_and(|lost_ns| at_ns - lost_ns >= config.window_ns) {
             breaker.losses.pop_front();
@@ -303,14 +305,14 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId, decisions: &mut Vec<Decis
     }
 }
 
-/// How a lane's device fares.
+/// Judges a sample of a lane's device: its memory errors, its temperature and its free memory.
 pub(crate) fn sampled(life: &mut Life, lane: LaneId, sample: &DeviceSample, decisions: &mut Vec<Decision>) {
     let Some(config) = life.config.breakers else { return };
     if let Some(errors) = sample.ecc_errors_uncorrected {
         let before = life.breakers.lanes[lane as usize].memory_errors;
         let more = before.map_or(0, |before| errors.saturating_sub(before));
         let is_open = life.lanes[lane as usize].service.breaker() == BreakerState::Open;
-        // Errors for which there is no other lane count once there is one.
+        // Errors that cannot open the breaker for want of another lane count again with the next sample.
         let is_told =
             more <= 0 || is_open || open(life, config, lane, BreakerReason::Memory, (more, 0), decisions);
         if is_told {
@@ -341,7 +343,7 @@ pub(crate) fn sampled(life: &mut Life, lane: LaneId, sample: &DeviceSample, deci
     }
 }
 
-/// Whether a device has little of its memory left: less than `free_percent` of it, or less than twice that where it had little before.
+/// True if a device has less than `free_percent` of its memory left, or less than twice that if it was short before.
 fn is_short_of_memory(used_bytes: i64, free_bytes: i64, free_percent: i64, was_short: bool) -> bool {
     let [used, free] = [used_bytes, free_bytes].map(|bytes| i128::from(bytes.max(0)));
     let wanted_percent = i128::from(if was_short { 2 * free_percent } else { free_percent });
@@ -349,7 +351,7 @@ fn is_short_of_memory(used_bytes: i64, free_bytes: i64, free_percent: i64, was_s
 }
 
 impl Heat {
-    /// More is withheld at once, and less only when it has been cool for some time.
+    /// Withholds more at once, and less only after the device has been cool for some time.
     fn feel(&mut self, withheld_percent: i32) {
         if withheld_percent >= self.withheld_percent {
             *self = Self { withheld_percent, cool_samples: 0 };
@@ -362,7 +364,7 @@ impl Heat {
     }
 }
 
-/// Percent of its weight that a lane does not get whose device has so much left before it throttles.
+/// Percentage of a lane's weight to withhold while its device has so many degrees left before it throttles.
 fn withheld_percent(left_c: i64, headroom_c: i64) -> i32 {
     match left_c {
         left_c if left_c >= headroom_c => 0,
@@ -371,10 +373,10 @@ fn withheld_percent(left_c: i64, headroom_c: i64) -> i32 {
     }
 }
 
-/// A lane that was lost is back: its groups come home, or where its breaker is open, it is probed in time.
+/// Handles the return of a lost lane: its groups come back or, if its breaker is open, it is probed in time.
 pub(crate) fn lane_ready(life: &mut Life, lane: LaneId) {
     if life.config.breakers.is_none() {
-        // As before there were breakers: it gets what nobody owns.
+        // Without breakers, as in older journals, the lane gets groups that nobody owns.
         return;
     }
     if life.lanes[lane as usize].service.breaker() != BreakerState::Open {
@@ -386,7 +388,7 @@ pub(crate) fn lane_ready(life: &mut Life, lane: LaneId) {
     }
 }
 
-/// Begins probes whose time has come. Returns when to look again.
+/// Begins the probes that are due. Returns the time at which to look again.
 pub(crate) fn probe(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     if life.clock.draining {
         return i64::MAX;
@@ -413,7 +415,7 @@ pub(crate) fn probe(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     next_ns
 }
 
-/// A lane has done what it was probed with, in so many percent of the time.
+/// Judges a finished probe, given its slowness in percent.
 fn probed(life: &mut Life, config: BreakerConfig, lane: LaneId, percent: i64, decisions: &mut Vec<Decision>) {
     let limit = i64::from(config.slow_percent);
     let is_slow = limit > 0 && percent >= limit;
@@ -425,7 +427,7 @@ fn probed(life: &mut Life, config: BreakerConfig, lane: LaneId, percent: i64, de
     });
     if failed >= SLOW_PROBES {
         if !open(life, config, lane, BreakerReason::ProbeFailed, (percent, limit), decisions) {
-            // It is used for want of another one, and probed on.
+            // The lane is used for want of another one, and probed further.
             let begin = |breaker: &mut LaneBreaker| (breaker.passed, breaker.failed) = (0, 0);
             life.breakers.change(lane, &mut life.hash, begin);
         }
@@ -436,7 +438,7 @@ fn probed(life: &mut Life, config: BreakerConfig, lane: LaneId, percent: i64, de
     }
 }
 
-/// Opens a breaker, unless an operator holds it or there is no other lane for the work. Whether it did.
+/// Opens a breaker, unless an operator holds it or there is no other lane for the work. Returns true if it did.
 fn open(
     life: &mut Life,
     config: BreakerConfig,
@@ -462,7 +464,7 @@ fn open(
     true
 }
 
-/// A breaker gets a state.
+/// Changes the state of a breaker.
 fn turn(
     life: &mut Life,
     lane: LaneId,
@@ -483,7 +485,7 @@ fn turn(
     decisions.push(Decision::Breaker(Breaker { lane, state, reason, measured, limit }));
 }
 
-/// An operator has taken a breaker into their hands, or out of them: what it had found counts no more.
+/// Forgets what a breaker has found, because an operator has taken control of it or given it back.
 pub(crate) fn forget(life: &mut Life, lane: LaneId) {
     service::change(life, lane, Change::Breaker(BreakerState::Closed));
     life.breakers.change(lane, &mut life.hash, |breaker| {
@@ -498,10 +500,10 @@ pub(crate) fn forget(life: &mut Life, lane: LaneId) {
     });
 }
 
-/// Checks what is kept of it.
+/// Checks the kept state.
 ///
 /// # Panics
-/// If an open breaker is not to be probed.
+/// If an open breaker is not to be probed, a lane's weight does not match its heat, or a probed lane has full service.
 pub(crate) fn audit(life: &Life) {
     for (lane, breaker) in life.lanes.iter().zip(&life.breakers.lanes) {
         if lane.ready && lane.service.breaker() == BreakerState::Open {

@@ -1,13 +1,14 @@
-//! Checkpoints: the whole state as bytes, so that a replay may begin where they were written.
+//! Checkpoints: the whole state as bytes, so that a replay may begin there.
 //!
 //! ```text
 //!   4, the state, Learnt, Later, Rules
-//!   5, likewise, Newest                   something is known that version 4 does not have, such as slices that others have passed
+//!   5, the same, Newest                   the state has something that version 4 lacks, such as slices that others have passed
 //! ```
 //!
-//! The bytes begin with their version; the rest is postcard. All are read; the first that says everything is written, so that states without what came
-//! later have the bytes that they always had. What a state has besides goes into [`Later`], in a new version: so does a change of any other type within
-//! the state, which the test on a checkpoint of today reminds of.
+//! The bytes begin with their version; the rest is postcard. All versions are read. The first version that holds the
+//! whole state is written, so that states without later additions keep their bytes. Additions to the state go into
+//! [`Later`], in a new version. A change of any other type within the state needs a new version as well, of which the
+//! test on a checkpoint of today reminds.
 
 use std::ops::RangeInclusive;
 
@@ -24,18 +25,18 @@ use crate::machine::Scheduler;
 use crate::policy::task::{TaskPolicy, task_policies_listed};
 use crate::risk::Shadows;
 
-/// Version of the bytes of a state with [`Learnt`], [`Later`] and [`Rules`] behind it: the first that was released.
+/// Version of the bytes of a state followed by [`Learnt`], [`Later`] and [`Rules`]: the first one that was released.
 const RULED: u8 = 4;
 /// Version of the bytes of a state with [`Newest`] behind [`Rules`].
 const NEWEST: u8 = 5;
 
-/// What came after version 4.
+/// Parts of the state that came after version 4.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Newest {
     owes_aged: bool,
     /// Slices that others have passed, by lane.
     passed: Vec<(LaneId, Slice)>,
-    /// When breakers measured each lane last.
+    /// Time of each lane's last measurement by its breaker.
     measured_ns: Vec<i64>,
 }
 
@@ -46,7 +47,7 @@ impl Newest {
         Self { owes_aged, passed: passed.collect(), measured_ns }
     }
 
-    /// Puts it into a state that lacks it; false where that cannot be.
+    /// Puts the parts into a state that lacks them; false if they do not fit.
     fn put_into(self, life: &mut Life) -> bool {
         life.learnt.later.owes_aged = self.owes_aged;
         life.breakers.restore_measured(&self.measured_ns)
@@ -64,18 +65,18 @@ impl Newest {
     }
 }
 
-/// Why no scheduler could be made of a checkpoint.
+/// Why no scheduler could be made from a checkpoint.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckpointError {
-    /// It was written by another version of the scheduler.
+    /// Another version of the scheduler wrote it.
     #[error("the state is of version {found}, and this software reads versions {RULED} to {NEWEST}")]
     Version {
         /// Its version.
         found: u8,
     },
-    /// It was written under a task policy, or a version of one, that this software does not have.
+    /// This software lacks its task policy, or this version of the policy.
     #[error(
-        "the state is one under the task policy {found}, which this software does not have; it has: {known}"
+        "the state needs the task policy {found}, which this software does not have; it has: {known}"
     )]
     Policy {
         /// The policy, with its version.
@@ -83,19 +84,19 @@ pub enum CheckpointError {
         /// The policies of this software.
         known: String,
     },
-    /// It asks policies in the shadow, which this build has no part for.
+    /// It has policies in the shadow, which this build cannot ask.
     #[error(
         "the state has policies in the shadow, and this build is without the feature `lab`; `cargo build --release --features lab` \
          builds one that asks them"
     )]
     Shadow,
-    /// It was reached by rules that this software does not know.
+    /// It follows rules that this software does not know.
     #[error("the state was reached by rules {found}, and this software knows rules {FIRST_RULES} to {RULES}")]
     Rules {
         /// Their number.
         found: i32,
     },
-    /// The bytes are none of a state.
+    /// The bytes are not those of a state.
     #[error("the state cannot be read: {0}")]
     Damaged(String),
 }
@@ -104,7 +105,7 @@ impl Scheduler {
     /// Versions of states that are read and written.
     pub const CHECKPOINT_VERSIONS: RangeInclusive<u8> = RULED..=NEWEST;
 
-    /// The whole state.
+    /// The bytes of the whole state.
     pub fn checkpoint(&self) -> Vec<u8> {
         let nothing = Learnt::default();
         let learnt = self.life.as_ref().map_or(&nothing, |life| &life.learnt);
@@ -120,10 +121,11 @@ impl Scheduler {
         bytes.expect("the state is made of numbers, texts and lists")
     }
 
-    /// A scheduler in the state that was written.
+    /// Restores a scheduler from the bytes of a checkpoint.
     ///
     /// # Errors
-    /// If the bytes are of a version that is not known, or damaged, or of a state under a policy that is not known.
+    /// If the bytes are damaged or of an unknown version, or if the state needs something that this software does not
+    /// have.
     pub fn from_checkpoint(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let (&version, state) = bytes.split_first().ok_or_else(|| damaged("there are no bytes"))?;
         if !Self::CHECKPOINT_VERSIONS.contains(&version) {
@@ -166,7 +168,8 @@ impl Scheduler {
 }
 
 impl Scheduler {
-    /// The first field of a start that this state cannot have begun with. What operators change since is left out: policies, weights of lanes.
+    /// The first field of a start that this state cannot have begun with; `None` if there is none. Fields that
+    /// operators may change since do not count: policies, and weights of lanes and tenants.
     pub fn contradiction(&self, started: &Started) -> Option<&'static str> {
         let Some(life) = &self.life else { return Some("scheduler") };
         let without = |config: &SchedulerConfig| {
@@ -187,7 +190,7 @@ impl Scheduler {
     }
 }
 
-/// Refuses a state that was reached by what a build, with the laboratory or without, does not have.
+/// Refuses a state that needs something that the build, with or without the laboratory, does not have.
 fn check_known(life: &Life, has_lab: bool) -> Result<(), CheckpointError> {
     let Rules(found) = life.learnt.later.rules;
     if !(FIRST_RULES..=RULES).contains(&found) {
@@ -241,7 +244,7 @@ mod tests {
         assert!(Scheduler::from_checkpoint(&scheduler.checkpoint()).is_ok());
         let life = scheduler.life.as_ref().expect("it has begun");
         assert_eq!(check_known(life, false), Err(CheckpointError::Shadow));
-        // As software writes it that has this version.
+        // This is the state as software with this version writes it.
         let life = scheduler.life.as_mut().expect("it has begun");
         life.config.risk.policy = "linucb@99".to_owned();
         life.refresh_config();
@@ -264,7 +267,7 @@ mod tests {
     #[test]
     fn a_state_by_rules_that_are_not_known_is_refused_by_their_number() {
         let mut scheduler = begun(good(), None);
-        // As software writes it that has these rules.
+        // This is the state as software with these rules writes it.
         let life = scheduler.life.as_mut().expect("it has begun");
         life.learnt.later.rules = Rules(RULES + 1);
         life.refresh_config();

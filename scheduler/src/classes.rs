@@ -1,4 +1,4 @@
-//! Classes of lanes: lanes of one class are alike, so that what one of them takes tells what the others will.
+//! Classes of lanes: lanes of one class are alike, so that the times of one predict those of the others.
 //!
 //! It owns the classes' numbers, which are part of the state hash; it must not know what is learnt of a class.
 
@@ -12,7 +12,7 @@ use crate::state_hash::{Component, hash_component};
 pub(crate) struct ClassId(usize);
 
 impl ClassId {
-    /// Lanes of this kind whose class is not told.
+    /// The class of lanes of this kind whose class has no name.
     pub(crate) const fn of_kind(kind: LaneKind) -> Self {
         match kind {
             LaneKind::Host => Self(0),
@@ -30,7 +30,7 @@ impl ClassId {
         Self(number)
     }
 
-    /// Hash of a lane's being of the class: nothing where its class was not told.
+    /// Hash of a lane's class; 0 if the class has no name.
     pub(crate) fn hash(self, lane: LaneId) -> u64 {
         match self.0 {
             0..KINDS => 0,
@@ -39,8 +39,8 @@ impl ClassId {
     }
 }
 
-/// The class of each lane, by lane, and how many there are. Lanes whose class is not told are of their kind's class; named classes
-/// are numbered behind these two, by first lane.
+/// The class of each lane, by lane, and the number of classes. Lanes without a named class are of their kind's class.
+/// Named classes are numbered behind these two, by first lane.
 pub(crate) fn classes_of(lanes: &[LaneSpec]) -> (Vec<ClassId>, usize) {
     let mut named: Vec<(LaneKind, &str)> = Vec::new();
     let mut classes = Vec::with_capacity(lanes.len());
@@ -60,7 +60,7 @@ pub(crate) fn classes_of(lanes: &[LaneSpec]) -> (Vec<ClassId>, usize) {
     (classes, KINDS + named.len())
 }
 
-/// Classes of lanes whose class is not told.
+/// Number of classes without a name: one for each kind of lanes.
 pub(crate) const KINDS: usize = 2;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What a configuration may say, and the named limits of everything the scheduler holds.
+//! Limits of a configuration, and of everything that the scheduler holds.
 //!
-//! It reports all mistakes at once, each with its field; it must not know where a configuration came from.
+//! The module reports all mistakes at once, each with its field; it must not know where a configuration came from.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -14,55 +14,55 @@ use crate::policy::placement::{PLACEMENT_POLICIES, PlacementPolicy};
 use crate::policy::task::{EXPLORE_PPM_MAX, TaskPolicy, task_policies_listed};
 use crate::risk::Quotas;
 
-/// Lanes of one process.
+/// Most lanes of one process.
 pub const LANES_MAX: usize = 256;
-/// Partitions one process may see in its life, revoked ones included (their epochs are remembered).
+/// Most partitions that one process may see in its life, including revoked ones, whose epochs are remembered.
 pub const PARTITIONS_MAX: usize = 4_096;
-/// Symbol groups of one partition.
+/// Most symbol groups of one partition.
 pub const GROUPS_PER_PARTITION_MAX: i32 = 4_096;
-/// Symbol groups of all partitions one process may see in its life.
+/// Most symbol groups of all partitions that one process may see in its life.
 pub const GROUPS_TOTAL_MAX: i64 = 65_536;
-/// Rows that may wait per partition, be in flight per lane, or form a batch.
+/// Most rows that may wait per partition, be in flight per lane, or form a batch.
 pub const ROWS_MAX: i64 = 1 << 40;
-/// Bytes that may wait per partition or be in flight per lane.
+/// Most bytes that may wait per partition or be in flight per lane.
 pub const BYTES_MAX: i64 = 1 << 50;
-/// Bytes of a risk request, and of all that are known together.
+/// Most bytes of a risk request, and of all known requests together.
 pub const REQUEST_BYTES_MAX: i64 = 1 << 40;
-/// Latest time of a step, ns since the epoch (the year 2116): sums of times and durations do not overflow.
+/// Latest time of a step, in ns since the epoch (the year 2116): sums of times and durations do not overflow.
 pub const TIME_NS_MAX: i64 = i64::MAX / 2;
-/// Weight of one lane.
+/// Greatest weight of one lane.
 pub const WEIGHT_MAX: i32 = 1_000_000;
-/// Risk tasks that may be known at a time, later rounds included.
+/// Most risk tasks that may be known at a time, including later rounds.
 pub const TASKS_MAX: i32 = 1 << 20;
-/// The first rules of a version that was released: what was decided by any since then can be replayed.
+/// The first rules of a released version. Decisions by these or later rules can be replayed.
 pub(crate) const FIRST_RULES: i32 = 3;
-/// The rules that the scheduler decides by; it knows those before as well, so that what was decided by them can be replayed.
+/// The rules by which the scheduler decides. It also knows the earlier ones, so that decisions by them can be replayed.
 ///
 /// | rules | what changed |
 /// | --- | --- |
 /// | 3 | |
 pub const RULES: i32 = 3;
-/// Last unit of a task.
+/// Most units of a task, including those of earlier rounds.
 pub const UNITS_MAX: i64 = 1 << 36;
-/// Cost of one unit of a task.
+/// Greatest cost of one unit of a task.
 pub const COST_MAX: i64 = 1 << 20;
-/// Bytes of a tenant's name, a rate key or a request's own id.
+/// Most bytes of a tenant's name, a rate key or a request's own id.
 pub const TEXT_BYTES_MAX: usize = 256;
-/// Weight of a tenant.
+/// Greatest weight of a tenant.
 pub const TENANT_WEIGHT_MAX: i32 = 1_000;
-/// Tenants with a weight of their own.
+/// Most tenants with a weight of their own.
 pub const TENANT_WEIGHTS_MAX: usize = 1_024;
-/// Quotas of tenants.
+/// Most quotas of tenants.
 pub const QUOTAS_MAX: usize = 256;
-/// Requests in a second that a quota may name.
+/// Most requests per second that a quota may name.
 pub const QUOTA_RATE_MAX: i32 = 1_000_000;
-/// A good limit for [`in_steps`]: entries of such steps have up to 512 KiB, whatever is to be decided.
+/// A good limit for [`in_steps`]: entries of such steps have up to 512 KiB, whatever there is to decide.
 pub const STEP_BYTES_MAX: i64 = 256 << 10;
-/// Networks that one process may be told in its life. Each has less than 64 KiB ([`warptape_network::BYTES_MAX`]).
+/// Most networks that one process may be given in its life. Each has at most 64 KiB ([`warptape_network::BYTES_MAX`]).
 pub const NETWORKS_MAX: usize = 8;
-/// Losses of a lane that may be counted before its breaker opens.
+/// Most losses of a lane that may be counted before its breaker opens.
 const LOSSES_MAX: i32 = 100;
-/// Probes that may be asked for.
+/// Most probes that may be asked for.
 const PROBES_MAX: i32 = 10_000;
 /// Longest slice that may be wanted: one second.
 pub const SLICE_NS_MAX: i64 = 1_000_000_000;
@@ -71,14 +71,14 @@ pub const SLICE_NS_MAX: i64 = 1_000_000_000;
 pub(crate) const DURATION_NS_MAX: i64 = 86_400_000_000_000;
 /// Slowest service time per row that predictions work with: one second.
 pub(crate) const SERVICE_PS_PER_ROW_MAX: i64 = 1_000_000_000_000;
-/// The most batches that a lane is measured with.
+/// Most batches that a lane is measured with.
 pub(crate) const POINTS_MAX: usize = 64;
-/// How long free lanes wait for the others of a gang, in wanted slices; and how long others go first after that.
+/// Time that free lanes wait for the others of a gang, in wanted slices. After that others go first for as long.
 pub(crate) const GANG_WAIT_SLICES: i64 = 64;
 const LANE_BATCHES_MAX: i32 = 1_024;
 const LOAD_FACTOR_PERCENT_MAX: i32 = 10_000;
 
-// Relations the arithmetic relies on: none of these sums and products leaves i64.
+// The arithmetic relies on these relations: none of these sums and products leaves i64.
 const _: () = assert!(TIME_NS_MAX.checked_add(2 * DURATION_NS_MAX).is_some());
 const _: () = assert!(ROWS_MAX.checked_mul(PARTITIONS_MAX as i64).is_some());
 const _: () = assert!(BYTES_MAX.checked_mul(PARTITIONS_MAX as i64).is_some());
@@ -97,26 +97,26 @@ const _: () = assert!(UNITS_MAX.checked_mul(COST_MAX).is_some());
 pub struct ConfigMistake {
     /// The field as it is called in [`SchedulerConfig`], or `lanes[N].field`.
     pub field: String,
-    /// What it says.
+    /// Its value.
     pub found: String,
-    /// What is allowed, as a sentence that follows a semicolon.
+    /// The allowed values, as a sentence that follows a semicolon.
     pub allowed: String,
-    /// Another field that this one is held against.
+    /// Another field that limits this one; `None` if no other field does.
     pub against: Option<&'static str>,
 }
 
-/// A placement policy whose steps decide so many bytes of the journal at most, about. In a policy without, a step
-/// decides everything that there is to be decided.
+/// A placement policy whose steps decide at most about so many bytes of the journal. Without this bound, a step
+/// decides everything that is due.
 pub fn in_steps(placement_policy: &str, step_bytes_max: i64) -> String {
     format!("{placement_policy}/{step_bytes_max}")
 }
 
-/// Whether the placement policy goes by what lanes take.
+/// True if the placement policy uses measured loads.
 pub fn measures(config: &SchedulerConfig) -> bool {
     PlacementPolicy::parse(&config.placement_policy).is_some_and(|(policy, _)| policy.is_measured())
 }
 
-/// All mistakes of a scheduler configuration; empty when it is good.
+/// All mistakes of a scheduler configuration; empty if it is good.
 pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     let mut mistakes = Vec::new();
     if PlacementPolicy::parse(&config.placement_policy).is_none() {
@@ -306,7 +306,7 @@ fn check_tenants(tenants: &[TenantWeight]) -> Vec<ConfigMistake> {
     mistakes
 }
 
-/// All mistakes of a list of lanes; empty when it is good.
+/// All mistakes of a list of lanes; empty if it is good.
 pub fn check_lanes(lanes: &[LaneSpec]) -> Vec<ConfigMistake> {
     let mut mistakes = Vec::new();
     if lanes.is_empty() || lanes.len() > LANES_MAX {
@@ -327,7 +327,7 @@ pub fn check_lanes(lanes: &[LaneSpec]) -> Vec<ConfigMistake> {
     mistakes
 }
 
-/// Whether groups are moved between lanes on the processor and lanes on devices: if that is wanted, and there are both.
+/// True if groups move between host lanes and device lanes: if that is configured, and there are lanes of both kinds.
 pub fn routes(config: &SchedulerConfig, lanes: &[LaneSpec]) -> bool {
     let has = |kind| lanes.iter().any(|lane| lane.kind() == kind);
     config.route_interval_ns > 0 && has(LaneKind::Host) && has(LaneKind::Device)
@@ -381,7 +381,7 @@ pub(crate) mod tests {
         check(|_| (), &[]);
         check(|c| c.placement_policy = "dice".into(), &["placement_policy"]);
         check(|c| c.risk.policy = current_task_policy("linucb"), &[]);
-        // What a name alone names in a journal is the first version.
+        // A name alone in a journal stands for the first version.
         for gone in ["linucb", "linucb@1", "linucb@2", "fair@2"] {
             check(|c| c.risk.policy = gone.into(), &["risk.policy"]);
         }

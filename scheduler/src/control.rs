@@ -1,7 +1,8 @@
-//! Control: what an operator's command does, or why it does nothing, in words.
+//! Control: the effect of an operator's command, or the reason why it has none, in words.
 //!
-//! It owns which commands are good and what is said of them; what follows from them (releases, placements, slices) are decisions of the
-//! rules that the commands set. Whatever somebody publishes is answered: nothing here can fail.
+//! The module owns which commands are good, and the words of the answers. The consequences (releases, placements,
+//! slices) are decisions of the rules that the commands set. Every published command is answered: nothing here can
+//! fail.
 
 use warptape_events::SetEventTime;
 use warptape_events::journal::{
@@ -20,16 +21,16 @@ use crate::policy::task::{TASK_POLICIES, TaskPolicy, current_task_policy, dqn};
 use crate::risk;
 use crate::service::{self, Change};
 
-/// Lanes that a refusal names.
+/// Most lanes that a refusal names.
 const LANES_NAMED: usize = 4;
 
-/// Policies of tasks that the refusal of an unknown one names: those that there were when it was first recorded. The words are part of the
-/// decision, so that a further policy changes none of them.
+/// Task policies that the refusal of an unknown one names: those that existed when it was first recorded. The words are
+/// part of the decision, so a further policy must not change them.
 const POLICIES_NAMED: usize = 11;
-/// Policies of placement, likewise.
+/// Placement policies that such a refusal names.
 const PLACEMENTS_NAMED: usize = 2;
 
-/// Obeys a command, or refuses it, and says so.
+/// Executes a command or refuses it, and answers it.
 pub(crate) fn obey(life: &mut Life, control: &Control, decisions: &mut Vec<Decision>) {
     let (outcome, detail) = match judge(life, control) {
         Ok(done) => (ControlOutcome::Done, done),
@@ -38,7 +39,7 @@ pub(crate) fn obey(life: &mut Life, control: &Control, decisions: &mut Vec<Decis
     decisions.push(Decision::Controlled(Controlled { id: control.id.clone(), outcome, detail }));
 }
 
-/// What was done, or why nothing was.
+/// Executes a command. Returns what was done, or why nothing was.
 fn judge(life: &mut Life, control: &Control) -> Result<String, String> {
     let late_ns = life.clock.at_ns.saturating_sub(control.deadline_ns);
     if late_ns > 0 {
@@ -82,7 +83,7 @@ fn dispensable(life: &Life, lane: LaneId) -> Result<(), String> {
     }
 }
 
-/// What keeps a lane from full service, and how it comes back.
+/// Words for what keeps a lane from full service, and for how it comes back.
 fn what_keeps(other: &Lane) -> String {
     let (lane, service) = (other.id, &other.service);
     match (service.mode(), service.breaker()) {
@@ -96,7 +97,7 @@ fn what_keeps(other: &Lane) -> String {
     }
 }
 
-/// What becomes of the groups of a lane that gets nothing more.
+/// Words for the fate of the groups of a lane that gets nothing more.
 fn groups_go(life: &Life, lane: LaneId) -> String {
     match life.lanes[lane as usize].groups_placed {
         _ if life.clock.draining => "the pipeline ends, so that its groups stay".to_owned(),
@@ -128,7 +129,7 @@ fn undrain_lane(life: &mut Life, lane: LaneId) -> Result<String, String> {
     Ok(comes_back(life, lane, format!("lane {lane} is drained no more")))
 }
 
-/// Has groups move to a lane that is in service again, and says so.
+/// Makes groups move to a lane that is in service again, and says so.
 fn comes_back(life: &mut Life, lane: LaneId, words: String) -> String {
     let lane_now = &life.lanes[lane as usize];
     if !lane_now.service.is_on() {
@@ -217,7 +218,7 @@ fn set_breaker(life: &mut Life, lane: LaneId, to: BreakerMode) -> Result<String,
     })
 }
 
-/// Nothing is scheduled otherwise: whoever owns the partition has its log say so.
+/// Checks the command alone: scheduling does not change, and the owner of the partition makes its log say so.
 fn set_watermark(life: &Life, set: SetWatermark) -> Result<String, String> {
     let SetWatermark { partition, event_time_max_ns } = set;
     let known = life.partitions.get(&partition);
@@ -246,7 +247,7 @@ fn choose_placement_policy(life: &mut Life, name: &str) -> Result<String, String
         return Err(format!("there is no policy of placement called {name}; there are: {names}"));
     };
     let before = std::mem::replace(&mut life.policy, policy);
-    // What a step may decide stays as it is.
+    // The bound on a step's decisions stays as it is.
     life.config.placement_policy = match life.config.placement_policy.split_once('/') {
         Some((_, bytes)) => format!("{name}/{bytes}"),
         None => name.to_owned(),
@@ -262,7 +263,7 @@ fn choose_placement_policy(life: &mut Life, name: &str) -> Result<String, String
 }
 
 fn choose_task_policy(life: &mut Life, name: &str) -> Result<String, String> {
-    // Of a network a part of its hash is enough; the configuration has all of it.
+    // A part of a network's hash is enough here; the configuration has all of it.
     let whole = match name.starts_with("dqn:") {
         true => dqn::name(life.learnt.networks.named(name)?),
         false => name.to_owned(),

@@ -9,10 +9,10 @@
 //!   draining ........................................................ Drain, whatever the lane may take
 //! ```
 //!
-//! It owns the release rule; it must not know why a group is on its lane. Rows of a group leave in order, and a lane
-//! works in order of dispatch, so a group may have rows in several batches in flight.
+//! The module owns the release rule; it must not know why a group is on its lane. Rows of a group leave in order, and a
+//! lane works in order of dispatch. So a group may have rows in several batches in flight.
 //!
-//! An idle lane takes at least one row however many bytes it weighs: else a row heavier than the credit would wait
+//! An idle lane takes at least one row, however many bytes it has. Otherwise a row heavier than the credit would wait
 //! for ever.
 
 use serde::Serialize;
@@ -23,7 +23,7 @@ use crate::life::{Clock, Life, Step};
 use crate::partitions::Partition;
 use crate::routing;
 
-/// What to do with a lane now.
+/// Verdict on a lane.
 enum Verdict {
     /// It has no waiting rows, or takes no more for now.
     Leave,
@@ -33,25 +33,25 @@ enum Verdict {
     Release(ReleaseReason),
 }
 
-/// When a lane gets its next batch, as things stand.
+/// Time of a lane's next batch, as things stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NextBatch {
-    /// Nothing waits for it.
+    /// No rows wait for the lane.
     NothingWaits,
-    /// It has as many batches in flight as it may have.
+    /// The lane has as many batches in flight as it may have.
     BatchesInFlight,
     /// Its credit of rows is used up.
     Rows,
     /// Its credit of bytes does not allow the next row.
     Bytes,
-    /// It is due, for this reason: the next step dispatches it.
+    /// The batch is due for this reason: the next step dispatches it.
     Due(ReleaseReason),
-    /// It is busy, and gets it at this time at the latest, ns since the epoch, if no more rows come.
+    /// The lane is busy, and gets the batch at this time at the latest, in ns since the epoch, if no more rows come.
     AtLatest(i64),
 }
 
-/// When a lane gets its next batch.
+/// Time of a lane's next batch.
 pub(crate) fn next_batch(life: &Life, lane: &Lane) -> NextBatch {
     match judge(life, lane) {
         Verdict::Release(reason) => NextBatch::Due(reason),
@@ -65,9 +65,10 @@ pub(crate) fn next_batch(life: &Life, lane: &Lane) -> NextBatch {
     }
 }
 
-/// Releases every batch that is due, as far as the step has room. Returns when the next will be.
+/// Releases every batch that is due, as far as the step has room. Returns the time at which the next one is due.
 ///
-/// Most steps are about one lane or none: lanes that have not changed since they were judged are not judged again before their time.
+/// Most steps concern one lane or none. So lanes that have not changed since the last verdict are not judged again
+/// before their time.
 pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     let mut wake_ns = i64::MAX;
     for index in 0..life.lanes.len() {
@@ -101,13 +102,14 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     wake_ns
 }
 
-/// Until when a lane is left alone if it does not change, where that is known from an earlier step: [`i64::MAX`] if only a change has it get a batch.
+/// Time until which an unchanged lane needs no look; [`i64::MAX`] if only a change can give it a batch. `None` unless
+/// an earlier step has found it.
 fn quiet_until_ns(life: &Life, index: usize) -> Option<i64> {
     let Clock { at_ns, draining, .. } = life.clock;
     life.lanes.quiet_until_ns(index).filter(|until_ns| !draining && *until_ns > at_ns)
 }
 
-/// Panics unless lanes that would not be judged again would be judged as they were.
+/// Panics unless lanes that are not judged again would get the same verdict.
 pub(crate) fn audit(life: &Life) {
     for (index, lane) in life.lanes.iter().enumerate() {
         let Some(until_ns) = quiet_until_ns(life, index) else { continue };
@@ -143,8 +145,8 @@ fn judge(life: &Life, lane: &Lane) -> Verdict {
     if lane.waiting.rows >= batch_rows_max {
         return Verdict::Release(ReleaseReason::Full);
     }
-    // The batch finishes in time if it starts by then: when the lane is predicted to be free later, or the time has
-    // come, waiting brings no more.
+    // The batch finishes in time if it starts by then. Waiting brings no more if the lane is predicted to be free
+    // later, or if the time has come.
     let start_by_ns = start_by_ns(life, lane).unwrap_or(life.clock.at_ns);
     if lane.free_ns.max(life.clock.at_ns) >= start_by_ns {
         Verdict::Release(ReleaseReason::Deadline)
@@ -153,21 +155,22 @@ fn judge(life: &Life, lane: &Lane) -> Verdict {
     }
 }
 
-/// When a busy lane would get what waits for it at the latest, so that the oldest row is done by its deadline; `None` where nothing waits.
+/// Latest time at which a busy lane gets its waiting rows, so that the oldest is done by its deadline; `None` if
+/// nothing waits.
 pub(crate) fn start_by_ns(life: &Life, lane: &Lane) -> Option<i64> {
     let head = lane.waiting.queues.front()?;
     let own_ns = lane.predicted_ns(lane.waiting.rows.min(lane.rows_left(&life.config)));
     Some(head.oldest_ns + life.config.row_deadline_ns - own_ns)
 }
 
-/// Whether the bytes the lane may still take allow the first row that would go.
+/// True if the bytes that the lane may still take allow the first row that would go.
 fn head_fits(life: &Life, lane: &Lane, head: QueueHead) -> bool {
     let group = &life.partitions[&head.key.partition].groups[head.key.group as usize];
     let chunk = group.chunks.front().expect("a group in a lane's order has waiting rows");
     chunk.rows_within(lane.bytes_left(&life.config)) > 0
 }
 
-/// Takes rows for one batch, oldest group first, and books it as in flight.
+/// Takes rows for one batch, oldest group first, and books the batch as in flight.
 fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
     let Life {
         config,
@@ -188,7 +191,7 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
     let takes_max = room.takes();
     let mut takes = Vec::with_capacity(lane.waiting.queues.len().min(rows_max as usize).min(takes_max));
     let (mut rows, mut bytes) = (0, 0);
-    // Rows that arrived together are of one partition, which is not looked up for each of their groups.
+    // Rows that arrived together are of one partition, which is looked up once for all of their groups.
     let mut last: Option<&mut Partition> = None;
     while rows < rows_max
         && takes.len() < takes_max
@@ -225,7 +228,7 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
             touched.push(partition.id);
         }
         if rest_ns.is_some() || too_heavy {
-            // A limit cut this group's queue, or the batch is over its limit: it is as large as it may be.
+            // A limit cut this group's queue, or the batch exceeds its limit: the batch is as large as it may be.
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! Why an input was refused. A refused input changed nothing.
+//! Reasons for refusing an input. A refused input changes nothing.
 
 use thiserror::Error;
 use warptape_events::journal::{GroupIndex, LaneId, PartitionId, TaskId};
@@ -9,7 +9,7 @@ use crate::config::{
     POINTS_MAX, ROWS_MAX, TASKS_MAX, TEXT_BYTES_MAX, TIME_NS_MAX,
 };
 
-/// Why [`Scheduler::step`](crate::Scheduler::step) refused an input; the state is as it was before.
+/// Reason why [`Scheduler::step`](crate::Scheduler::step) refused an input; the state is as it was before.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StepError {
     /// The first input was not `Started`.
@@ -26,7 +26,7 @@ pub enum StepError {
         /// Time given.
         at_ns: i64,
     },
-    /// The time of a step is no possible time.
+    /// The time of a step is out of range.
     #[error("time {at_ns} is out of range; it must be from 0 to {TIME_NS_MAX} nanoseconds since the epoch")]
     TimeOutOfRange {
         /// Time given.
@@ -40,13 +40,13 @@ pub enum StepError {
         /// Number of lanes.
         lanes: usize,
     },
-    /// A lane was reported lost that is lost already.
+    /// A lane that is already lost was reported lost.
     #[error("lane {lane} is lost already; report its loss once, and LaneReady before the next")]
     LaneAlreadyLost {
         /// The lane.
         lane: LaneId,
     },
-    /// A lane was reported ready that is ready already.
+    /// A lane that is already ready was reported ready.
     #[error("lane {lane} is ready already; report LaneReady only after LaneLost")]
     LaneAlreadyReady {
         /// The lane.
@@ -86,7 +86,7 @@ pub enum StepError {
         /// The number given.
         partition: PartitionId,
     },
-    /// More partitions than a process may see.
+    /// A process sees more partitions than it may.
     #[error("a process may see {PARTITIONS_MAX} partitions in its life; spread them over more processes")]
     TooManyPartitions,
     /// A partition has no groups, or more than allowed.
@@ -97,7 +97,7 @@ pub enum StepError {
         /// The number given.
         groups: i32,
     },
-    /// More groups than a process may see.
+    /// A process sees more groups than it may.
     #[error("a process may see {GROUPS_TOTAL_MAX} groups in its life; configure fewer groups per partition")]
     TooManyGroups,
     /// Offsets of an assignment contradict each other.
@@ -119,7 +119,7 @@ pub enum StepError {
         /// The partition.
         partition: PartitionId,
     },
-    /// An arrival goes back in its partition.
+    /// An arrival has a lower offset than the one before it in its partition.
     #[error(
         "partition {partition} went back from offset {position} to {next_offset}; assign it again to reread"
     )]
@@ -149,7 +149,7 @@ pub enum StepError {
         /// The group given.
         group: GroupIndex,
     },
-    /// Rows or bytes of an arrival make no sense.
+    /// Rows or bytes of an arrival are out of range.
     #[error(
         "{rows} rows, {bytes} bytes for group {group} of partition {partition}; rows must be at least 1, bytes 0"
     )]
@@ -171,7 +171,7 @@ pub enum StepError {
         /// Batches given.
         points: usize,
     },
-    /// What was measured makes no sense.
+    /// Rows or time of a measured batch are out of range.
     #[error(
         "lane {lane} took {service_ns} ns for {rows} rows; rows must be from 1 to {ROWS_MAX}, the time 0 or more"
     )]
@@ -183,10 +183,10 @@ pub enum StepError {
         /// Time given.
         service_ns: i64,
     },
-    /// A group comes back from a lane that was not to let go of it.
+    /// A group comes back from a lane that was not told to release it.
     #[error(
-        "group {group} of partition {partition} is not leaving lane {lane} with epoch {epoch}; report Released once, after \
-         Release, and not once the lane was lost or the partition gone"
+        "group {group} of partition {partition} is not leaving lane {lane} with epoch {epoch}; report Released once \
+         after Release, unless the lane is lost or the partition gone"
     )]
     NotLeaving {
         /// The partition.
@@ -200,8 +200,8 @@ pub enum StepError {
     },
     /// The number of a task is taken, does not rise, or names no earlier round.
     #[error(
-        "task {task} cannot be this one: requests are numbered from {task_next} on, each once; a later round (first_unit \
-         above 0) has the number of the first, and comes after Finish"
+        "task {task} has a wrong number: a request has the number {task_next} or a higher one; a later round (first_unit \
+         above 0) has the number of its request, after Finish"
     )]
     BadTaskNumber {
         /// The number given.
@@ -209,24 +209,24 @@ pub enum StepError {
         /// The lowest number of the next request.
         task_next: TaskId,
     },
-    /// A field of a task makes no sense.
+    /// A field of a task is out of range.
     #[error("{field} of task {task} is {found}; it must be from {min} to {max}")]
     BadTask {
         /// The task.
         task: TaskId,
         /// The field.
         field: &'static str,
-        /// What it says.
+        /// Its value.
         found: i64,
-        /// The least allowed.
+        /// The least allowed value.
         min: i64,
-        /// The most allowed.
+        /// The greatest allowed value.
         max: i64,
     },
-    /// More tasks than a process may know.
+    /// A process knows more tasks than it may.
     #[error("{TASKS_MAX} tasks are known, later rounds among them; admit fewer (risk.tasks_max)")]
     TooManyTasks,
-    /// No such task is known.
+    /// The task is not known.
     #[error("task {task} is not known; drop a task only between Admit and Expire or Finish")]
     UnknownTask {
         /// The task.
@@ -248,7 +248,7 @@ pub enum StepError {
         /// The time given.
         service_ns: i64,
     },
-    /// Prices answer no question.
+    /// The prices answer a question that was not asked.
     #[error("question {question} for prices was not asked; questions below {question_next} were")]
     UnknownQuestion {
         /// The question given.
@@ -256,7 +256,7 @@ pub enum StepError {
         /// Number of the next question.
         question_next: i64,
     },
-    /// Prices do not answer their question.
+    /// The prices do not match the kinds of their question, or one is negative.
     #[error(
         "{prices} prices answer question {question} of {kinds} kinds; give one of 0 or more for each kind, or none at all"
     )]
@@ -276,7 +276,7 @@ pub enum StepError {
         /// Bytes of the longest text.
         bytes: usize,
     },
-    /// More waits than is allowed.
+    /// More rows or bytes would wait than may.
     #[error(
         "partition {partition} would have more than {ROWS_MAX} rows or {BYTES_MAX} bytes waiting; pause it sooner"
     )]
@@ -284,20 +284,20 @@ pub enum StepError {
         /// The partition.
         partition: PartitionId,
     },
-    /// Bytes are no network.
+    /// The bytes are not a network.
     #[error(transparent)]
     BadNetwork(NetworkError),
-    /// A network is told under another hash than its own.
-    #[error("the network has the hash {hash}, and is told as {named}")]
+    /// A network was given under another hash than its own.
+    #[error("the network has the hash {hash}, but was given as {named}")]
     OtherNetworkHash {
-        /// The hash that it is told under.
+        /// The hash under which it was given.
         named: String,
-        /// Its own.
+        /// Its own hash.
         hash: String,
     },
     /// A network is for another number of lanes.
     #[error(
-        "the network {hash} is for {for_lanes} lanes, and there are {lanes}: train one for so many, or one of the improved architecture, which \
+        "the network {hash} is for {for_lanes} lanes, and there are {lanes}: train one for {lanes} lanes, or one of the improved architecture, which \
          is for any number"
     )]
     NetworkLanes {
@@ -305,16 +305,16 @@ pub enum StepError {
         hash: String,
         /// Lanes that it is for.
         for_lanes: usize,
-        /// Lanes that there are.
+        /// Lanes of the process.
         lanes: usize,
     },
-    /// A network is told a second time.
-    #[error("the network {hash} is there already; tell each once after Started")]
+    /// A network was given a second time.
+    #[error("the network {hash} was given before; give each network once after Started")]
     NetworkThere {
         /// Its hash.
         hash: String,
     },
-    /// As many networks are there as may be.
+    /// The process has as many networks as it may have.
     #[error("there are {NETWORKS_MAX} networks already, and there may be no more")]
     TooManyNetworks,
 }

@@ -1,7 +1,7 @@
-//! Explanations: what a decision was chosen among, by what, and what would have changed it.
+//! Explanations: the alternatives of a decision, the figures behind it, and what would have changed it.
 //!
-//! Nothing of it is stored. The step is taken again on a copy of the state before it, and broken off where the decision was made; what the
-//! rules looked at there is put into words that the rules have themselves.
+//! No explanation is stored. The step is taken again on a copy of the state before it, and broken off where the
+//! decision was made. The rules then tell in their own terms what they looked at there.
 
 mod lane;
 #[cfg(feature = "lab")]
@@ -22,24 +22,25 @@ use crate::{autoscale, breaker, dispatch, placement, risk};
 
 pub use lane::{GroupElsewhere, LaneExplanation};
 
-/// Why a decision was made.
+/// Explanation of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// The decision.
     pub decision: Decision,
-    /// All that it could have been, the choice itself among them. There is nothing of decisions that follow from their input alone.
+    /// All alternatives, including the chosen one. It is empty for decisions that follow from their input alone.
     pub choices: Vec<Choice>,
-    /// What was measured, and what the rule held it against, where it did not choose among lanes or tasks alone.
+    /// Figures and their thresholds, for rules that did not only choose among lanes or tasks.
     pub measures: Vec<Measure>,
-    /// What would have changed it.
+    /// Differences that would have changed the decision.
     pub otherwise: Vec<Otherwise>,
 }
 
 impl Scheduler {
-    /// Explains a decision of a step. `self` is the state before it; the decision is the one of this index among those of the step.
+    /// Explains a decision of a step. `self` is the state before the step, and `index` is the decision's place among
+    /// those of the step.
     ///
     /// # Errors
-    /// If the input is refused in this state, which cannot be the one that it was decided in then.
+    /// If this state refuses the input, because it is not the state in which the input was decided.
     ///
     /// # Panics
     /// If the step has no decision of this index.
@@ -51,7 +52,7 @@ impl Scheduler {
         Ok(Explanation { decision: decisions.swap_remove(index), choices, measures, otherwise })
     }
 
-    /// What is told of a decision of a step that makes these decisions and leads to this state.
+    /// Account of a decision, given all decisions of its step and the state after it.
     fn account(
         &self,
         at_ns: i64,
@@ -59,7 +60,7 @@ impl Scheduler {
         index: usize,
         (decisions, after): (&[Decision], &Self),
     ) -> Result<Account, StepError> {
-        // A start decides nothing, and of all else there is a state.
+        // A start decides nothing, and any other step has a state before it.
         let (Some(before), Some(after)) = (&self.life, &after.life) else { return Ok(Account::default()) };
         Ok(match (&decisions[index], input) {
             (Decision::Place(place), _) => of_place(&mut self.before(at_ns, input, index)?, place),
@@ -83,8 +84,8 @@ impl Scheduler {
         })
     }
 
-    /// All lanes as placement would see them if a group had none now, with their scores. The one that it is on is the chosen one. Nothing
-    /// where there is no such group.
+    /// All lanes as placement would see them if a group had none now, with their scores. The lane that the group is on
+    /// is the chosen one. The list is empty if there is no such group.
     pub fn lanes_for(&self, partition: PartitionId, group: GroupIndex) -> Vec<Choice> {
         let Some(life) = &self.life else { return Vec::new() };
         let owner = life.partitions.get(&partition).and_then(|partition| {
@@ -96,7 +97,7 @@ impl Scheduler {
 
     /// The state in which the decision of an index was made.
     fn before(&self, at_ns: i64, input: &Input, index: usize) -> Result<Life, StepError> {
-        // Steps that are broken off later have as many decisions or more.
+        // Steps that are broken off later have at least as many decisions.
         let broken_off = |number: usize| {
             let (mut copy, mut decisions) = (self.clone(), Vec::new());
             let is_there = copy.step_until(at_ns, input, number, &mut decisions)?;
@@ -140,7 +141,7 @@ fn of_place(life: &mut Life, place: &Place) -> Account {
     Account { choices, otherwise, ..Account::default() }
 }
 
-/// Lanes in the choice of a lane for a group.
+/// Lanes as alternatives for a group.
 fn lane_choices(life: &Life, accounts: &[placement::LaneAccount], chosen: Option<LaneId>) -> Vec<Choice> {
     let is_measured = life.policy.is_measured();
     let choice = |account: &placement::LaneAccount| {
@@ -184,7 +185,7 @@ fn of_dispatch(life: &mut Life, batch: &Dispatch) -> Account {
     ];
     let choice =
         Choice { subject: Subject::Lane(batch.lane), is_chosen: true, score: None, excluded: None, terms };
-    // A row whose deadline was too near from its arrival on would have been due at once.
+    // A row whose deadline was too near on its arrival was due at once.
     let start_by_ns = start_by_ns.filter(|start_by_ns| *start_by_ns > batch.oldest_arrival_ns);
     let mut otherwise: Vec<Otherwise> = start_by_ns.map(Otherwise::AtLatest).into_iter().collect();
     if waiting_rows < life.config.batch_rows_max {
@@ -193,20 +194,21 @@ fn of_dispatch(life: &mut Life, batch: &Dispatch) -> Account {
     Account { choices: vec![choice], otherwise, ..Account::default() }
 }
 
-/// Lanes in the choice of one for a task. What admits it does not change what the policy sees, so that the state before the step is enough.
+/// Lanes as alternatives for a task. Admitting the task does not change what the policy sees, so the state before the
+/// step is enough.
 fn of_assign(lanes: &[risk::Sighted], assign: &Assign) -> Account {
     let score = |of: LaneId| lanes.iter().find(|lane| lane.view.lane == of).and_then(|lane| lane.score);
     let others = lanes.iter().filter(|lane| lane.view.lane != assign.lane && lane.score.is_some());
     let next = others.max_by_key(|lane| (lane.score, -lane.view.lane)).map(|next| {
         let less = score(assign.lane).zip(next.score).map(|(chosen, next)| chosen - next);
-        // What was drawn is less than what it was drawn instead of.
+        // A drawn lane may score less than the one that it was drawn instead of.
         Otherwise::Next(Subject::Lane(next.view.lane), less)
     });
     let choices = lanes.iter().map(|lane| lane_choice(lane, assign.lane)).collect();
     Account { choices, otherwise: next.into_iter().collect(), ..Account::default() }
 }
 
-/// A lane in the choice of one for a task.
+/// A lane as an alternative for a task.
 fn lane_choice(lane: &risk::Sighted, chosen: LaneId) -> Choice {
     let mut choice = Choice {
         subject: Subject::Lane(lane.view.lane),
@@ -249,7 +251,7 @@ fn of_slice(life: &mut Life, run: &RunSlice) -> Account {
         ],
     };
     let mut choices: Vec<Choice> = risk::account(life, run.lane).iter().map(choice).collect();
-    // A task may stand in two queues: with units for all lanes and a share of this one.
+    // A task may stand in two queues: with open units, and with a share of this lane.
     let mut seen = Vec::new();
     choices.retain(|choice| {
         !seen.contains(&choice.subject) && {
@@ -258,7 +260,7 @@ fn of_slice(life: &mut Life, run: &RunSlice) -> Account {
         }
     });
     if !choices.iter().any(|choice| choice.is_chosen) {
-        // It was not the first of its kind: drawn, aged, stolen, or of a gang.
+        // The task was not the first of its kind: drawn, aged, stolen, or of a gang.
         choices.push(Choice {
             subject: Subject::Task(run.task),
             is_chosen: true,

@@ -1,4 +1,4 @@
-//! Lanes: what each has in flight, what waits for it, and how fast it has been.
+//! Lanes: the batches and slices in flight, the waiting rows and the measured speed of each.
 //!
 //! It owns credit accounting and service-time prediction; it must not know why a batch is released.
 
@@ -17,7 +17,7 @@ use crate::service::Service;
 use crate::state_hash::{Component, StateHash, hash_component};
 pub(crate) use all::Lanes;
 
-/// A new sample of the service time moves the estimate by this share: 1/8.
+/// Share by which a new sample moves the estimate of service time: 1/8.
 const SERVICE_SMOOTHING: i64 = 8;
 
 /// One lane.
@@ -34,26 +34,26 @@ pub(crate) struct Lane {
     pub(crate) in_flight: BatchesInFlight,
     /// Smoothed service time of a row; 0 before the first completion since the lane became ready.
     pub(crate) service_ps_per_row: i64,
-    /// Predicted end of everything in flight; in the past when nothing is, or when the lane is late.
+    /// Predicted end of everything in flight; in the past if nothing is in flight, or if the lane is late.
     pub(crate) free_ns: i64,
     /// Batches below this number are void: they were in flight when the lane was lost, or are done.
     pub(crate) void_below: i64,
     pub(crate) contribution: u64,
     slice: SliceSlot,
-    /// The slice that the one in the slot has passed, being of a critical task; it goes on, and is in the slot again once that is done.
-    /// Checkpoints have it behind the rest.
+    /// The slice that the critical slice in the slot has passed. It goes on, and returns to the slot once the critical
+    /// one is done. Checkpoints store it behind the rest.
     #[serde(skip)]
     passed: Option<Slice>,
 }
 
-/// How many groups a lane should have, compared with others.
+/// Share of groups that a lane should have, relative to other lanes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Weight {
-    /// As much of it as the lane gets.
+    /// The part of the weight that is in effect.
     pub(crate) current: i32,
-    /// As configured, or as an operator said.
+    /// The configured weight, or the one that an operator has set.
     pub(crate) full: i32,
-    /// Percent of it that the lane does not get.
+    /// Percentage of the full weight that is withheld.
     pub(crate) withheld_percent: i32,
 }
 
@@ -61,11 +61,11 @@ pub(crate) struct Weight {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Waiting {
     pub(crate) rows: i64,
-    /// Groups that have such rows, sorted: oldest row first.
+    /// Groups with waiting rows, sorted by their oldest row.
     pub(crate) queues: VecDeque<QueueHead>,
 }
 
-/// Batches that were dispatched to a lane and are not completed.
+/// Batches that are dispatched to a lane and not completed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BatchesInFlight {
     /// In order of dispatch.
@@ -102,14 +102,14 @@ pub(crate) struct InFlight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Slice {
     pub(crate) slice: i64,
-    /// None once the task is forgotten: then it is for nothing.
+    /// `None` once the task is forgotten; the result then does not count.
     pub(crate) task: Option<TaskId>,
     pub(crate) units: Units,
-    /// What the tenant was charged for it.
+    /// Service charged to the tenant, divided by its weight, in nanoseconds.
     pub(crate) charged_ns: i64,
-    /// Its predicted end.
+    /// Predicted end.
     pub(crate) finish_ns: i64,
-    /// What it is predicted to take; 0 where slices are not predicted by their size.
+    /// Predicted duration; 0 if slices are not predicted by size.
     pub(crate) predicted_ns: i64,
 }
 
@@ -164,13 +164,13 @@ impl Lane {
         })
     }
 
-    /// The lane has changed.
+    /// Updates the state hash after a change of the lane.
     pub(crate) fn refresh(&mut self, hash: &mut StateHash) {
         let now = self.hash();
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of what it has of tasks: nothing before it had any.
+    /// Hash of the lane's slices; 0 until it has had one.
     pub(crate) fn slice_hash(&self) -> u64 {
         let (lane, void_below) = (i64::from(self.id), self.slice.void_below);
         let passed =
@@ -199,63 +199,64 @@ impl Lane {
         hash.replace(&mut self.slice.contribution, now);
     }
 
-    /// Whether no batch is in flight.
+    /// True if no batch is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.batches.is_empty()
     }
 
-    /// Whether it has nothing at all to do. Rows that wait for an idle lane have been dispatched before this is asked.
+    /// True if the lane is ready and has nothing to do. Rows that wait for an idle lane are dispatched before this is
+    /// called.
     pub(crate) fn is_free(&self) -> bool {
         self.ready && self.is_idle() && self.waiting.queues.is_empty() && self.slice.running.is_none()
     }
 
-    /// The slice that it works on.
+    /// The slice that the lane works on.
     pub(crate) fn slice(&self) -> Option<Slice> {
         self.slice.running
     }
 
-    /// The slice that the one that it works on has passed.
+    /// The slice that the running one has passed.
     pub(crate) fn passed(&self) -> Option<Slice> {
         self.passed
     }
 
-    /// Both.
+    /// The running slice and the one that it has passed.
     pub(crate) fn slices(&self) -> impl Iterator<Item = Slice> {
         self.slice.running.into_iter().chain(self.passed)
     }
 
-    /// Sets the slice that was passed, as a checkpoint has it.
+    /// Restores the passed slice from a checkpoint.
     pub(crate) fn restore_passed(&mut self, passed: Slice) {
         self.passed = Some(passed);
         self.slice.contribution = self.slice_hash();
     }
 
-    /// True if it has ticks to work on, or some that wait for it.
+    /// True if the lane has batches in flight or waiting rows.
     pub(crate) fn has_ticks(&self) -> bool {
         !self.is_idle() || !self.waiting.queues.is_empty()
     }
 
-    /// Whether a slice that is reported done means nothing any more: the lane was lost since it began.
+    /// True if a slice that is reported done no longer counts, because the lane was lost since it began.
     pub(crate) fn is_void_slice(&self, slice: i64) -> bool {
         (0..self.slice.void_below).contains(&slice)
     }
 
-    /// Whether it has batches to work on, or rows that wait for it, and no slice.
+    /// True if the lane is ready and has batches in flight or waiting rows, but no slice.
     pub(crate) fn has_ticks_alone(&self) -> bool {
         self.ready && self.slice.running.is_none() && !self.is_free()
     }
 
-    /// Whether it is ready, and nothing keeps it from service.
+    /// True if the lane is ready and in full service.
     pub(crate) fn is_in_service(&self) -> bool {
         self.ready && self.service.is_full()
     }
 
-    /// Books a slice, which takes so long as far as is known, on a lane that has none, or none that this one may not pass.
+    /// Books a slice with its predicted duration on a lane that has no slice, or one that this slice passes.
     pub(crate) fn start_slice(&mut self, slice: Slice, predicted_ns: i64, hash: &mut StateHash) {
         debug_assert!(self.ready && self.passed.is_none(), "a slice passes one other");
         self.free_ns = match self.is_free() {
             true => slice.finish_ns,
-            // Predicted as if the slice waited for the batches, beside which it runs.
+            // Predicted as if the slice waited for the batches, although it runs beside them.
             false => self.free_ns.max(slice.finish_ns - predicted_ns).saturating_add(predicted_ns),
         };
         self.passed = self.slice.running.replace(slice);
@@ -263,7 +264,7 @@ impl Lane {
         self.refresh(hash);
     }
 
-    /// Books a slice as done.
+    /// Books a slice as done and returns it.
     pub(crate) fn end_slice(&mut self, at_ns: i64, number: i64, hash: &mut StateHash) -> Slice {
         let passed = self.passed.take();
         let slice = match passed.filter(|passed| passed.slice == number) {
@@ -277,7 +278,7 @@ impl Lane {
         slice
     }
 
-    /// The task is forgotten: a slice of it is for nothing.
+    /// Marks the slices of a forgotten task as void.
     pub(crate) fn void_slice(&mut self, task: TaskId, hash: &mut StateHash) {
         let of_task =
             self.slice.running.iter_mut().chain(&mut self.passed).filter(|slice| slice.task == Some(task));
@@ -294,7 +295,7 @@ impl Lane {
         }
     }
 
-    /// Rows the lane may still take; 0 when it may take no batch at all.
+    /// Rows that the lane may still take; 0 if it may take no batch at all.
     pub(crate) fn rows_left(&self, config: &SchedulerConfig) -> i64 {
         if !self.ready || self.in_flight.batches.len() >= config.lane_batches_max as usize {
             return 0;
@@ -302,12 +303,12 @@ impl Lane {
         (config.lane_credit_rows - self.in_flight.rows).max(0)
     }
 
-    /// Bytes the lane may still take.
+    /// Bytes that the lane may still take.
     pub(crate) fn bytes_left(&self, config: &SchedulerConfig) -> i64 {
         (config.lane_credit_bytes - self.in_flight.bytes).max(0)
     }
 
-    /// Predicted time to work on so many rows; 0 while nothing is known of the lane's speed.
+    /// Predicted time for so many rows; 0 while the lane's speed is unknown.
     pub(crate) fn predicted_ns(&self, rows: i64) -> i64 {
         (rows.saturating_mul(self.service_ps_per_row) / 1_000).min(DURATION_NS_MAX)
     }
@@ -335,7 +336,7 @@ impl Lane {
     /// Books a batch as in flight; returns its predicted end.
     pub(crate) fn dispatch(&mut self, at_ns: i64, batch: InFlight, hash: &mut StateHash) -> i64 {
         self.free_ns = self.free_ns.max(at_ns) + self.predicted_ns(batch.rows);
-        // Bounds the sum of predictions, so that it cannot leave i64 however many batches are queued.
+        // Bounds the sum of predictions, so that it fits into i64 however many batches are queued.
         self.free_ns = self.free_ns.min(at_ns + DURATION_NS_MAX);
         self.in_flight.rows += batch.rows;
         self.in_flight.bytes += batch.bytes;
@@ -345,7 +346,7 @@ impl Lane {
         self.free_ns
     }
 
-    /// Books the oldest batch in flight as done and learns from its service time; gives its rows.
+    /// Books the oldest batch in flight as done, learns from its service time and returns its rows.
     pub(crate) fn complete(&mut self, at_ns: i64, service_ns: i64, hash: &mut StateHash) -> i64 {
         let done =
             self.in_flight.batches.pop_front().expect("admission found the batch at the front of the queue");
@@ -357,14 +358,14 @@ impl Lane {
             0 => sample,
             known => known + (sample - known) / SERVICE_SMOOTHING,
         };
-        // Predicted as if batches waited for a slice, which they share the processor with at most.
+        // Predicted as if batches waited for a slice; at most they share the processor with it.
         let begin_ns = self.slice.running.map_or(at_ns, |slice| slice.finish_ns.max(at_ns));
         self.free_ns = begin_ns + self.predicted_ns(self.in_flight.rows);
         self.refresh(hash);
         done.rows
     }
 
-    /// Marks the lane lost: what is in flight is void. Its groups, and what it had of tasks, have been taken away before.
+    /// Marks the lane lost and its work in flight void. Its groups and its units of tasks have been taken away before.
     pub(crate) fn lose(&mut self, batch_next: i64, slice_next: i64, hash: &mut StateHash) {
         debug_assert!(self.groups_placed == 0 && self.waiting.queues.is_empty(), "a lost lane owns nothing");
         for batch in self.in_flight.batches.drain(..) {
@@ -409,7 +410,7 @@ mod tests {
         check_estimate(&[(10, 1_000)], &[100_000]);
         check_estimate(&[(10, 1_000), (10, 1_800), (10, 1_800)], &[100_000, 110_000, 118_750]);
         check_estimate(&[(10, 1_000), (10, 200)], &[100_000, 90_000]);
-        // A service time of zero is known, if short; an endless one is cut.
+        // A service time of zero counts as very short, not as unknown; an endless one is cut.
         check_estimate(&[(10, 0), (1, i64::MAX)], &[1, 1 + (SERVICE_PS_PER_ROW_MAX - 1) / 8]);
     }
 

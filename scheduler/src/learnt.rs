@@ -1,7 +1,7 @@
-//! What the scheduler knows beside its lanes, partitions and tasks: one field for each feature that has a memory of its own.
+//! Knowledge beside lanes, partitions and tasks: one field for each feature that has a memory of its own.
 //!
-//! In the bytes of a checkpoint it stands behind the rest of the state ([`crate::checkpoint`]). A field that is its default adds
-//! nothing to the state hash, so that states without the feature have the hash that they had before it was there.
+//! It stands behind the rest of the state in a checkpoint ([`crate::checkpoint`]). A field with its default adds
+//! nothing to the state hash, so that states from before the feature keep their hashes.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,29 +13,29 @@ use crate::risk::Shadows;
 use crate::risk::bandit::Bandit;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// What policies have learnt, and behind it what stands apart in a checkpoint.
+/// Knowledge that policies have learnt, and fields that stand apart in a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Learnt {
     /// Networks that policies may name.
     pub(crate) networks: Networks,
-    /// What the policy `linucb` learns, while it decides.
+    /// The learner of the policy `linucb`; `None` under other policies.
     pub(crate) bandit: Option<Bandit>,
     #[serde(skip)]
     pub(crate) later: Later,
 }
 
-/// What stands behind [`Learnt`] in a checkpoint.
+/// Fields that stand behind [`Learnt`] in a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Later {
-    /// How many lanes are wanted; none where that is not judged.
+    /// Autoscaling; `None` if it is off.
     pub(crate) autoscale: Option<autoscale::Live>,
-    /// Policies that are asked beside the one that decides.
+    /// Policies in the shadow; `None` if there are none.
     pub(crate) shadows: Option<Shadows>,
-    /// By which rules is decided: part of the hash of the configuration.
+    /// Rules in force, which are part of the hash of the configuration.
     #[serde(skip)]
     pub(crate) rules: Rules,
-    /// True if the slice that was for the aged task that has waited longest passed another one instead: the next one that does not is for
-    /// it. It came after checkpoint version 4.
+    /// True if the slice that was due to the longest-waiting aged task passed another one instead. The next slice that
+    /// passes none is then for that task. The field came after checkpoint version 4.
     #[serde(skip)]
     pub(crate) owes_aged: bool,
 }
@@ -51,7 +51,7 @@ impl Default for Rules {
 }
 
 impl Later {
-    /// Sets what is owed.
+    /// Sets whether a slice is owed to an aged task.
     pub(crate) fn owe_aged(&mut self, owes: bool, hash: &mut StateHash) {
         let mut before = self.owed_hash();
         self.owes_aged = owes;
@@ -59,19 +59,19 @@ impl Later {
         hash.replace(&mut before, now);
     }
 
-    /// Nothing where nothing is owed.
+    /// Hash of the debt; 0 if nothing is owed.
     fn owed_hash(&self) -> u64 {
         if self.owes_aged { hash_component(Component::AgedOwed, []) } else { 0 }
     }
 }
 
 impl Learnt {
-    /// Nothing, by these rules.
+    /// No knowledge, under these rules.
     pub(crate) fn by_rules(rules: i32) -> Self {
         Self { later: Later { rules: Rules(rules), ..Later::default() }, ..Self::default() }
     }
 
-    /// Hash of everything here, by walking.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let bandit = self.bandit.as_ref().map_or(0, Bandit::walked_hash);
         let autoscale = self.later.autoscale.as_ref().map_or(0, autoscale::Live::walked_hash);
@@ -80,7 +80,7 @@ impl Learnt {
         self.networks.walked_hash().wrapping_add(bandit).wrapping_add(later)
     }
 
-    /// Another policy decides from now on: what the one before learnt is forgotten.
+    /// Switches to another policy, and forgets what the previous one learnt.
     pub(crate) fn choose_policy(&mut self, policy: TaskPolicy, lanes: usize, hash: &mut StateHash) {
         if let Some(bandit) = self.bandit.take() {
             bandit.forget(hash);

@@ -1,5 +1,5 @@
-//! The pure scheduling state machine: which lane owns which symbol group, when rows go to a lane, when a partition is
-//! paused at its source, and what of risk tasks lanes do when there are no rows for them.
+//! The pure scheduling state machine. It decides which lane owns which symbol group, when rows go to a lane, and when a
+//! partition is paused at its source. Lanes without rows get units of risk tasks.
 //!
 //! ```text
 //!   Input ──► admission ──► machine ──► placement      Place
@@ -22,38 +22,39 @@
 //!                                     state hash       chained in the journal
 //! ```
 //!
-//! It owns decisions, not effects: the shell executes each [`Decision`](warptape_events::journal::Decision) and
-//! reports back with an [`Input`](warptape_events::journal::Input). It must not know a clock (time comes in with the
-//! step), randomness (draws are addressed by stream and counter), hash order, floats, I/O, or what rows mean.
+//! It owns decisions, not effects: the shell executes each [`Decision`](warptape_events::journal::Decision) and reports
+//! back with an [`Input`](warptape_events::journal::Input). It must not know a clock, randomness, hash order, floats,
+//! I/O, or what rows mean. Time comes in with the step, and draws are addressed by stream and counter.
 //!
-//! What the shell must do, beyond the words on each decision:
+//! Duties of the shell, beyond the words on each decision:
 //!
-//! - **Time** given to [`Scheduler::step`] never falls within a process life.
-//! - **[`Restore`](warptape_events::journal::Restore)**: the scheduler has dropped the partition's waiting rows,
-//!   its placement and its pause. The shell stops reading the partition, discards everything of it that waits on the
-//!   host or is uncommitted, forgets that it was paused, ignores what lanes still send for its old epochs, restores it,
-//!   and then sends `PartitionAssigned`. Between the two, `Arrived` for it is an error. Healthy lanes still send
-//!   `Completed` for its batches in flight: these hold credit until then.
-//! - **`PartitionAssigned`** always starts a partition unpaused and with nothing waiting, also when it was assigned
-//!   before. Reading goes on from the snapshot's offset.
+//! - **Time** given to [`Scheduler::step`] never decreases within a process life.
+//! - **[`Restore`](warptape_events::journal::Restore)**: the scheduler has dropped the partition's waiting rows, its
+//!   placement and its pause. The shell stops reading the partition, and discards everything of it that waits on the
+//!   host or is uncommitted. It forgets the pause, and ignores what lanes still send for old epochs. It restores the
+//!   partition and then sends `PartitionAssigned`. `Arrived` for the partition is an error until then. Healthy lanes
+//!   still send `Completed` for its batches in flight, which hold credit until then.
+//! - **`PartitionAssigned`** starts a partition unpaused and with nothing waiting, even if it was assigned before.
+//!   Reading goes on from the snapshot's offset.
 //! - **[`WakeAt`](warptape_events::journal::WakeAt)** sets one timer, always to an earlier time than before. It stays
-//!   set when other inputs come, and is spent by any input at or past its time, or by `Woke`; `Woke` is needed only
-//!   where no such input came. A wake that nobody needs any more is harmless.
-//! - **[`in_steps`]** bounds what a step decides. What it has no room for (placements, batches, expiries, slices) follows in
-//!   the next step, for which a wake is asked a nanosecond later.
-//! - **[`Release`](warptape_events::journal::Release)**: the lane gets no more rows of the group. When it has finished
-//!   those it has, the shell takes the group's state from it and sends `Released`; the group is then placed anew. If the
-//!   lane is lost or the partition goes before, nothing is owed any more.
-//! - **`Control`** has texts of 256 bytes at most; what is longer the shell answers itself. `Controlled` is the answer, to be given with
-//!   the words that it has. What follows from it is done as ever.
-//! - **[`RunSlice`](warptape_events::journal::RunSlice)**: the lane works on the units of the task, beside what batches
-//!   it gets, and the shell sends `SliceDone` when it is done, also when the task has expired, was dropped or went
-//!   with its partition meanwhile: until then the lane gets no other slice. The result counts only if the task is known.
-//!   After a lane is lost `SliceDone` may still come: it changes nothing, and the units are run again.
+//!   set when other inputs come. Any input at or past its time spends it; the shell sends `Woke` only if no such input
+//!   came. A superfluous wake is harmless.
+//! - **[`in_steps`]** bounds what a step decides. Placements, batches, expiries and slices beyond that follow in the
+//!   next step, for which a wake is set a nanosecond later.
+//! - **[`Release`](warptape_events::journal::Release)**: the lane gets no more rows of the group. The shell takes the
+//!   group's state from the lane when it has finished the rows that it has, and sends `Released`. The group is then
+//!   placed anew. No `Released` is due if the lane is lost or the partition goes before.
+//! - **`Control`** has texts of at most 256 bytes; the shell itself answers a command with longer ones. `Controlled` is
+//!   the answer, and the shell passes on its words. The consequences are ordinary decisions.
+//! - **[`RunSlice`](warptape_events::journal::RunSlice)**: the lane works on the units of the task, beside its batches,
+//!   and the shell sends `SliceDone` at the end. It does so even if the task has expired, was dropped or went with its
+//!   partition. Until then the lane gets no other slice, except one of a critical task that passes this one. The result
+//!   counts only if the task is known. `SliceDone` may still come after the lane is lost: it changes nothing, and the
+//!   units are run again.
 //! - **[`Restore`](warptape_events::journal::Restore)** leaves tasks alone; `PartitionRevoked` drops those of the
-//!   partition without a decision. A task is forgotten with `Expire` and `Finish`.
-//! - **`Completed`** comes in the order of a lane's dispatches. For a batch that was in flight when its lane was lost
-//!   it may still come: it changes nothing.
+//!   partition without a decision. `Expire`, `Shed` and `Finish` end a task.
+//! - **`Completed`** comes in the order of a lane's dispatches. It may still come for a batch that was in flight when
+//!   its lane was lost, and then changes nothing.
 #![deny(clippy::float_arithmetic, clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod account;

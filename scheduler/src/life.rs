@@ -1,10 +1,10 @@
-//! Everything the scheduler knows in one process life, from `Started` to the next.
+//! Everything that the scheduler knows in one process life, from one `Started` to the next.
 //!
-//! It owns the state and the steps that several rules share (taking groups from lanes, dropping what waits); it must
-//! not decide anything: placement, dispatch and backpressure do.
+//! The module owns the state, and the steps that several rules share (taking groups from lanes, dropping what waits).
+//! It must not decide anything: placement, dispatch and backpressure do.
 //!
-//! It has the state of each rule, and each rule sees the others' state through it: so it and the rules know each other. They are one
-//! state machine, cut by decisions.
+//! It holds the state of each rule, and each rule sees the others' state through it. So the module and the rules know
+//! each other: they are one state machine, cut by decisions.
 
 use std::collections::BTreeMap;
 
@@ -48,26 +48,26 @@ pub(crate) struct Life {
     pub(crate) counts: Counts,
     pub(crate) rebalancing: Rebalancing,
     pub(crate) breakers: Breakers,
-    /// Checkpoints have it behind the rest.
+    /// Checkpoints store it behind the rest.
     #[serde(skip)]
     pub(crate) learnt: Learnt,
     pub(crate) hash: StateHash,
     pub(crate) step: Step,
 }
 
-/// Where the life stands.
+/// Time and counters of the life.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Clock {
     /// Time of the last step.
     pub(crate) at_ns: i64,
     /// Number of the next batch.
     pub(crate) batch_next: i64,
-    /// The wake asked for and not yet spent. Dispatch and tasks ask for it, a step at or past it or `Woke` spends it.
+    /// The pending wake. Dispatch and tasks ask for it; a step at or past its time, or `Woke`, spends it.
     pub(crate) wake_at_ns: Option<i64>,
     pub(crate) draining: bool,
 }
 
-/// How many groups and lanes are in which state, so that steps need not count them.
+/// Counts of groups and lanes by state, so that steps need not count them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Counts {
     /// Groups of assigned partitions, placed or not.
@@ -76,24 +76,24 @@ pub(crate) struct Counts {
     pub(crate) groups_unplaced: i64,
     /// Groups seen in this life.
     pub(crate) groups_seen: i64,
-    /// Lanes that are out of service, lost ones among them.
+    /// Lanes out of service, whether lost or not.
     pub(crate) lanes_out: usize,
 }
 
-/// How far the step has come, and how much one may decide.
+/// Progress of the step, and the bound on its decisions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Step {
     /// Partitions whose waiting rows changed in this step; empty between steps.
     #[serde(skip)]
     pub(crate) touched: Vec<PartitionId>,
-    /// Bytes of decisions in a step, about; 0 is no limit.
+    /// Most bytes of decisions in a step, roughly; 0: no limit.
     pub(crate) bytes_max: i64,
-    /// What is left of them.
+    /// Room that is left in the step.
     #[serde(skip)]
     pub(crate) room: Room,
-    /// Whether groups that could be placed wait for room. The groups tell, so it is no part of the hash.
+    /// True if groups that could be placed wait for room. It follows from the groups, so it is no part of the hash.
     pub(crate) is_placing: bool,
-    /// The lane that training wants for the next task that is pushed; none in production.
+    /// The lane that training wants for the next pushed task; `None` in production.
     #[serde(skip)]
     pub(crate) steered: Option<LaneId>,
 }
@@ -155,14 +155,14 @@ impl Life {
         Ok(life)
     }
 
-    /// Whether groups are moved between kinds of lanes.
+    /// True if groups move between kinds of lanes.
     pub(crate) fn routes(&self) -> bool {
         self.routing.is_on
     }
 
     pub(crate) fn config_hash(&self) -> u64 {
         let config = &self.config;
-        // Configurations without the field have the hash that they had before it was there.
+        // A configuration without a field keeps the hash that it had before the field existed.
         let route = match config.route_interval_ns {
             0 => 0,
             interval_ns => hash_component(Component::Config, [interval_ns]),
@@ -207,7 +207,7 @@ impl Life {
             ))
     }
 
-    /// The configuration has changed.
+    /// Updates the state hash after a change of the configuration.
     pub(crate) fn refresh_config(&mut self) {
         let now = self.config_hash();
         self.hash.replace_config(now);
@@ -230,7 +230,7 @@ impl Life {
         self.hash.replace_clock(now);
     }
 
-    /// Asks to be woken at this time, if no earlier wake is asked for.
+    /// Asks for a wake at this time, unless an earlier one is pending.
     pub(crate) fn wake_by(&mut self, at_ns: i64, decisions: &mut Vec<Decision>) {
         if at_ns < self.clock.wake_at_ns.unwrap_or(i64::MAX) {
             self.clock.wake_at_ns = Some(at_ns);
@@ -238,7 +238,7 @@ impl Life {
         }
     }
 
-    /// Marks a lane lost whose groups have been taken away.
+    /// Marks a lane lost; its groups have been taken away before.
     pub(crate) fn lose_lane(&mut self, lane: LaneId) {
         risk::lane_lost(self, lane);
         balance::forget_lane(self, lane);
@@ -246,7 +246,7 @@ impl Life {
         self.lanes[lane as usize].lose(self.clock.batch_next, slice_next, &mut self.hash);
     }
 
-    /// Takes all groups from a lane; the rows that wait for them go on waiting.
+    /// Takes all groups from a lane; their waiting rows go on waiting.
     pub(crate) fn take_groups(&mut self, lane: LaneId) {
         self.balance.sums = None;
         let Self { lanes, partitions, hash, counts, .. } = self;
@@ -270,7 +270,7 @@ impl Life {
         lane.refresh(hash);
     }
 
-    /// Has groups that a lane was to give back wait for it no longer.
+    /// Stops waiting for groups that a lane was to give back.
     pub(crate) fn forget_leaving(&mut self, lane: LaneId) {
         self.balance.sums = None;
         let Self { partitions, hash, .. } = self;
@@ -286,8 +286,8 @@ impl Life {
         }
     }
 
-    /// Ends what a partition has: its groups leave their lanes, its waiting rows are dropped, its pause is forgotten.
-    /// It is left in the given phase with no groups.
+    /// Clears a partition: its groups leave their lanes, its waiting rows are dropped, its pause is forgotten. It is
+    /// left in the given phase with no groups.
     pub(crate) fn clear_partition(&mut self, partition: PartitionId, phase: PartitionPhase) {
         self.balance.sums = None;
         let Self { lanes, partitions, hash, .. } = self;

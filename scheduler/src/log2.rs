@@ -3,18 +3,18 @@
 /// Bits after the binary point.
 pub const FRACTION_BITS: u32 = 32;
 
-/// `⌊log₂(value) · 2³²⌋` of a positive value, up to an error of a few units below; it never falls as `value` rises.
+/// `⌊log₂(value) · 2³²⌋` of a positive value, or a few units less; it never falls as `value` rises.
 ///
 /// # Panics
 /// If the value is 0.
 ///
 /// The exponent is the position of the highest bit. The fraction comes bit by bit: squaring the mantissa doubles its
-/// logarithm, and the bit is whether the square is 2 or more (Knuth, TAOCP 1.2.2, exercise 25 and its kin).
+/// logarithm, and the bit is 1 if the square is 2 or more. See Knuth, TAOCP 1.2.2, exercise 25.
 pub fn log2(value: u64) -> u64 {
     log2_to(value, FRACTION_BITS)
 }
 
-/// Likewise with so many bits after the point.
+/// The binary logarithm with so many bits after the point.
 fn log2_to(value: u64, fraction_bits: u32) -> u64 {
     assert!(value > 0, "the logarithm of zero does not exist; callers draw at least 1");
     let exponent = 63 - u64::from(value.leading_zeros());
@@ -30,7 +30,7 @@ fn log2_to(value: u64, fraction_bits: u32) -> u64 {
     result
 }
 
-/// The binary logarithm with 16 bits after the point; of what is less than 1 that of 1.
+/// The binary logarithm with 16 bits after the point; values below 1 count as 1.
 pub(crate) fn log2_16(value: i64) -> i64 {
     log2_to(value.max(1) as u64, 16) as i64
 }
@@ -40,7 +40,7 @@ pub(crate) fn milli(log2: i64) -> i64 {
     log2 * 1_000 / (1 << 16)
 }
 
-/// `2^(log / 2³²)`, rounded down, up to an error of 2⁻³⁰ of it; `u64::MAX` where it is larger than that.
+/// `2^(log / 2³²)`, rounded down, with a relative error of up to 2⁻³⁰; `u64::MAX` if it is larger than that.
 ///
 /// The fraction is a product: one factor for each of its bits, 2 to the power of that bit.
 pub fn exp2(log: u64) -> u64 {
@@ -58,7 +58,7 @@ pub fn exp2(log: u64) -> u64 {
     mantissa >> (63 - exponent)
 }
 
-/// 2 to the power of 1/2, 1/4, 1/8 and so on, with 63 bits after the point: each is the square root of the one before.
+/// 2 to the power of 1/2, 1/4, 1/8 and so on, with 63 bits after the point. Each is the square root of the one before.
 const ROOTS: [u64; FRACTION_BITS as usize] = {
     let mut roots = [0; FRACTION_BITS as usize];
     let mut last = 1u128 << 64;
@@ -101,7 +101,7 @@ mod tests {
         for exponent in 0..64 {
             check(1 << exponent, exponent, 0);
         }
-        // Fractions of log2(3), log2(10) and log2(1_000_003), to 32 bits.
+        // Fractions of log2(3), log2(10) and log2(2^64 − 1), to 32 bits.
         check(3, 1, 0x95c0_1a39);
         check(10, 3, 0x5269_e12f);
         check(u64::MAX, 63, 0xffff_ffff);

@@ -1,8 +1,7 @@
 //! The state machine: one input in, decisions out.
 //!
-//! It owns the order in which the rules act: the input itself, then what ends or is shed of tasks, then what leaves lanes, then dispatch over all
-//! lanes, then slices of tasks for lanes that are free, then backpressure. What a step has no room for, the next one does. It must
-//! not hold rules of its own.
+//! It owns the order of the rules: the input, the end of tasks, releases from lanes, dispatch, slices for free lanes,
+//! and backpressure. The next step does what a step has no room for. The module must not hold rules of its own.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{
@@ -21,10 +20,10 @@ use crate::{
     service,
 };
 
-/// The scheduler. See the crate's documentation for what the shell must do.
+/// The scheduler. See the crate's documentation for the duties of the shell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Scheduler {
-    /// None before the first `Started`.
+    /// `None` before the first `Started`.
     pub(crate) life: Option<Life>,
 }
 
@@ -34,11 +33,11 @@ impl Scheduler {
         Self::default()
     }
 
-    /// Applies one input at a time given in ns since the epoch and appends the decisions that follow from it.
+    /// Applies one input at a time in ns since the epoch, and appends the decisions that follow from it.
     ///
     /// # Errors
     ///
-    /// Input that contradicts the state or the limits is refused: nothing is changed and nothing is appended.
+    /// Input that contradicts the state or the limits is refused: nothing changes, and nothing is appended.
     pub fn step(
         &mut self,
         at_ns: i64,
@@ -58,8 +57,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Applies an input that was applied before, as far as the decision of this number of those that ask for room: it and what follows
-    /// are not made. The scheduler is of no use afterwards but to look at. Whether there is such a decision.
+    /// Applies an input again, without the decision of this number among those that ask for room, and without what
+    /// follows it. Returns true if there is such a decision. The scheduler is then good only for inspection.
     pub(crate) fn step_until(
         &mut self,
         at_ns: i64,
@@ -95,14 +94,14 @@ fn take_step(life: &mut Life, at_ns: i64, input: &Input, decisions: &mut Vec<Dec
         return;
     }
     risk::settle(life, decisions);
-    // Lanes that waited for a gang may be free by that.
+    // Ended tasks may free lanes that waited for a gang.
     risk::shed(life, decisions);
     if life.step.room.is_broken_off() {
         return;
     }
     risk::ask_prices(life, decisions);
     let probe_ns = breaker::probe(life, decisions);
-    // What leaves a lane may make room for what waited behind it; tasks get what ticks leave.
+    // Work that leaves a lane may make room for what waited behind it; tasks get what ticks leave.
     service::evacuate(life, decisions);
     routing::release(life, decisions);
     balance::release(life, decisions);
@@ -121,7 +120,7 @@ fn take_step(life: &mut Life, at_ns: i64, input: &Input, decisions: &mut Vec<Dec
     life.refresh_clock();
 }
 
-/// What an input says of itself.
+/// Applies the input itself.
 fn apply(life: &mut Life, input: &Input, decisions: &mut Vec<Decision>) {
     match input {
         Input::Started(_) => unreachable!("a start makes a new life"),
@@ -151,16 +150,16 @@ fn apply(life: &mut Life, input: &Input, decisions: &mut Vec<Decision>) {
             }
         }
         Input::TaskDropped(dropped) => risk::drop_task(life, dropped.task),
-        // It is in the journal for those who account for what is in the log; nothing is decided by it.
+        // The journal has it for those who account for the log; it decides nothing.
         Input::Sealed(_) => {}
         Input::Priced(priced) => risk::priced(life, priced),
         Input::Sampled(sampled) => breaker::sampled(life, sampled.lane, &sampled.sample, decisions),
         Input::Control(command) => control::obey(life, command, decisions),
-        // It is in the journal for replays that begin here; nothing is decided by it.
+        // The journal has it for replays that begin here; it decides nothing.
         Input::Checkpoint(_) => {}
-        // It is in the journal for those who ask what outputs waited for; nothing is decided by it.
+        // The journal has it for those who ask what outputs waited for; it decides nothing.
         Input::CommitEnded(_) => {}
-        // It is in the journal for who goes on with a partition; nothing is decided by it.
+        // The journal has it for the next owner of a partition; it decides nothing.
         Input::Positions(_) => {}
         Input::Trained(trained) => life.learnt.networks.add(trained, &mut life.hash),
     }
@@ -236,7 +235,7 @@ fn complete(life: &mut Life, completed: &Completed, decisions: &mut Vec<Decision
     balance::learn(life, completed.lane, class, ServicePoint { rows, service_ns });
 }
 
-/// A lane has given a group back: it is placed again.
+/// Places a group again that a lane has given back.
 fn take_back(life: &mut Life, released: &Released, decisions: &mut Vec<Decision>) {
     let key = GroupKey { partition: released.partition, group: released.group };
     balance::moved(life, key, released.lane);

@@ -1,6 +1,6 @@
-//! Networks that policies may name: each is told once in a process life, by [`Trained`], and is known by its hash.
+//! Networks that policies may name. [`Trained`] gives each of them once in a process life, and its hash identifies it.
 //!
-//! It owns which networks are there; it must not know what a policy asks of one.
+//! The module owns which networks exist; it must not know what a policy asks of one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::error::StepError;
 use crate::policy::task::dqn;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// An entry of the journal has less than 512 KiB, and all networks together are no more than a checkpoint may have.
+/// An entry of the journal has less than 512 KiB, and all networks together have to fit into a checkpoint.
 const _: () = assert!(BYTES_MAX <= 256 << 10 && NETWORKS_MAX * BYTES_MAX <= 1 << 20);
 
-/// The networks that are there.
+/// The known networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Vec<u8>>", into = "Vec<Vec<u8>>")]
 pub(crate) struct Networks {
-    /// Copies of the state, which explanations make, share them.
+    /// Networks by hash. Copies of the state, which explanations make, share them.
     by_hash: BTreeMap<String, Arc<Network>>,
 }
 
 impl Networks {
-    /// Whether a network may be added to a process with so many lanes.
+    /// Checks whether a network may be added to a process with so many lanes.
     pub(crate) fn admit(&self, trained: &Trained, lanes: usize) -> Result<(), StepError> {
         let network = Network::from_bytes(&trained.network.0).map_err(StepError::BadNetwork)?;
         let hash = network.hash();
         if hash != trained.hash {
-            // What somebody sent may be long.
+            // The text of a wrong hash may be long.
             let named = trained.hash.chars().take(hash.len()).collect();
             return Err(StepError::OtherNetworkHash { named, hash });
         }
@@ -46,7 +46,7 @@ impl Networks {
         }
     }
 
-    /// Adds a network that was admitted.
+    /// Adds an admitted network.
     pub(crate) fn add(&mut self, trained: &Trained, hash: &mut StateHash) {
         let network = Network::from_bytes(&trained.network.0).expect("admission read it");
         hash.add(hash_of(&trained.hash));
@@ -58,7 +58,7 @@ impl Networks {
         self.by_hash.get(hash).map(|network| &**network)
     }
 
-    /// All of them by their hash, as they were told.
+    /// All networks by hash, as they were given.
     pub(crate) fn told(&self) -> impl Iterator<Item = Trained> {
         let told = |(hash, network): (&String, &Arc<Network>)| Trained {
             hash: hash.clone(),
@@ -67,7 +67,7 @@ impl Networks {
         self.by_hash.iter().map(told)
     }
 
-    /// The hash of the one network that a policy names, which may name a part of it; or why there is none.
+    /// The hash of the one network that a policy names, in full or in part; or why there is none.
     pub(crate) fn named(&self, policy: &str) -> Result<&str, String> {
         let hashes = || self.by_hash.keys().map(|hash| dqn::name(hash)).collect::<Vec<_>>().join(", ");
         let Some(prefix) = dqn::prefix_of(policy) else {
@@ -84,13 +84,13 @@ impl Networks {
         }
     }
 
-    /// Hash of which networks are there, by walking: nothing where there is none.
+    /// Hash of the known networks, computed by walking over them; 0 if there is none.
     pub(crate) fn walked_hash(&self) -> u64 {
         self.by_hash.keys().map(|hash| hash_of(hash)).fold(0, u64::wrapping_add)
     }
 }
 
-/// What a network adds to the state hash: its own hash stands for its bytes.
+/// Contribution of a network to the state hash; its own hash stands for its bytes.
 fn hash_of(hash: &str) -> u64 {
     hash_component(Component::Network, [xxh3_64(hash.as_bytes()) as i64])
 }
@@ -101,7 +101,7 @@ impl From<Networks> for Vec<Vec<u8>> {
     }
 }
 
-/// Of a checkpoint: the bytes of each network, by its hash.
+/// Reads networks from a checkpoint: the bytes of each, by hash.
 impl TryFrom<Vec<Vec<u8>>> for Networks {
     type Error = String;
 

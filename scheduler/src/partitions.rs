@@ -10,12 +10,12 @@ use warptape_events::journal::{GroupIndex, LaneId, LaneKind, PartitionId};
 use crate::balance::GroupWork;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Where a partition is in its life.
+/// Phase of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PartitionPhase {
     /// Not owned.
     Revoked = 0,
-    /// To be restored by the shell after a lane was lost.
+    /// The shell has to restore it after a lane was lost.
     Restoring = 1,
     /// Owned, and its groups are placed as soon as a lane is ready.
     Assigned = 2,
@@ -83,28 +83,28 @@ impl Partition {
 /// One symbol group: its owner, and the rows that wait for it, oldest first.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Group {
-    /// The lane that owns it; none until it is placed.
+    /// The lane that owns it; `None` until it is placed.
     pub(crate) lane: Option<LaneId>,
-    /// Epoch of the latest placement, 0 before the first.
+    /// Epoch of the latest placement; 0 before the first.
     pub(crate) epoch: i64,
     pub(crate) waiting_rows: i64,
     pub(crate) chunks: Chunks,
-    /// The lane that is to give back its state before it is placed again.
+    /// The lane that has to give back its state before it is placed again.
     pub(crate) leaving: Option<LaneId>,
-    /// The kind of lanes that it is to be placed on then, if one is ready.
+    /// The kind of lanes that it is placed on then, if one is ready.
     pub(crate) bound_for: Option<LaneKind>,
-    /// Rows that all lanes of its kind get together, as far as its own batches tell, smoothed; 0 before the first, and where
-    /// nothing is routed.
+    /// Rows that all lanes of its kind get together, judged by its own batches and smoothed; 0 before the first, and
+    /// without routing.
     pub(crate) together_rows: i64,
-    /// Rows of its own in a batch, likewise.
+    /// Its own rows in a batch, smoothed; 0 before the first, and without routing.
     pub(crate) own_rows: i64,
-    /// What is measured of it, where the placement policy goes by that.
+    /// Measurements of it, if the placement policy uses them.
     pub(crate) work: GroupWork,
     pub(crate) contribution: u64,
     pub(crate) route_contribution: u64,
 }
 
-/// Share by which a batch moves what is known of a group's batches: 1/8.
+/// Share by which a batch moves the estimates of a group's batches: 1/8.
 const BATCH_SMOOTHING: i64 = 8;
 
 /// Rows of one group that arrived at one time.
@@ -115,16 +115,17 @@ pub(crate) struct Chunk {
     pub(crate) bytes: i64,
 }
 
-/// What waits for a group, oldest first. Most groups have no more than one chunk, which is looked at more quickly here than on the heap.
+/// Waiting rows of a group, oldest first. Most groups have at most one chunk, which is faster to reach here than on the
+/// heap.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "VecDeque<Chunk>")]
 pub(crate) struct Chunks {
     first: Option<Chunk>,
-    /// Empty while there is no first.
+    /// Empty while there is no first chunk.
     rest: VecDeque<Chunk>,
 }
 
-/// Which group: identity of its components in the state hash.
+/// Identity of a group, which its components in the state hash contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct GroupKey {
     pub(crate) partition: PartitionId,
@@ -142,12 +143,12 @@ impl Group {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Whether its state is on a lane.
+    /// True if its state is on this lane.
     pub(crate) fn is_with(&self, lane: LaneId) -> bool {
         self.lane.or(self.leaving) == Some(lane)
     }
 
-    /// Hash of what routing goes by: nothing where nothing is routed.
+    /// Hash of the fields that routing uses; 0 without routing.
     pub(crate) fn route_hash(&self, key: GroupKey) -> u64 {
         if self.together_rows == 0 && self.leaving.is_none() && self.bound_for.is_none() {
             return 0;
@@ -173,7 +174,8 @@ impl Group {
         hash.replace(&mut self.route_contribution, now);
     }
 
-    /// Learns from a batch that had `own_rows` of it, while lanes got `together_rows` if each got as many.
+    /// Learns from a batch with `own_rows` of the group. All lanes together would get `together_rows` in batches of
+    /// that size.
     pub(crate) fn learn_batch(
         &mut self,
         key: GroupKey,
@@ -189,12 +191,12 @@ impl Group {
         self.refresh_route(key, hash);
     }
 
-    /// Arrival of the oldest waiting row.
+    /// Arrival of the oldest waiting row; `None` if no row waits.
     pub(crate) fn oldest_ns(&self) -> Option<i64> {
         self.chunks.front().map(|chunk| chunk.arrived_ns)
     }
 
-    /// Puts rows at the end of the queue; rows of one time are one chunk, so that a chunk's time identifies it.
+    /// Appends rows to the queue. Rows of one time are one chunk, so that a chunk's time identifies it.
     pub(crate) fn push(&mut self, key: GroupKey, new: Chunk, hash: &mut StateHash) {
         self.waiting_rows += new.rows;
         if let Some(last) = self.chunks.back_mut()
@@ -210,7 +212,7 @@ impl Group {
         self.chunks.push_back(new);
     }
 
-    /// Takes up to `rows_max` rows that weigh up to `bytes_max` from the head of the queue; returns rows and bytes.
+    /// Takes at most `rows_max` rows with at most `bytes_max` bytes from the head of the queue; returns rows and bytes.
     pub(crate) fn take(
         &mut self,
         key: GroupKey,
@@ -241,7 +243,7 @@ impl Group {
         (rows, bytes)
     }
 
-    /// Drops everything that waits, and what is known of its batches.
+    /// Drops everything that waits, and the estimates of its batches.
     pub(crate) fn clear(&mut self, key: GroupKey, hash: &mut StateHash) {
         for chunk in std::mem::take(&mut self.chunks).iter() {
             hash.remove(chunk.hash(key));
@@ -311,7 +313,7 @@ impl Chunk {
         (i128::from(self.bytes) * i128::from(rows) / i128::from(self.rows)) as i64
     }
 
-    /// The most rows whose weight is at most `bytes`.
+    /// Most rows with a weight of at most `bytes`.
     pub(crate) fn rows_within(&self, bytes: i64) -> i64 {
         debug_assert!(bytes >= 0, "limits are what is left, at least nothing");
         if self.bytes <= bytes {

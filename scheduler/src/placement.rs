@@ -8,9 +8,10 @@
 //!     └─────► candidates, scored by the policy ──► the highest score, then the lowest index ──► Place
 //! ```
 //!
-//! It owns the choice and its record; it must not know rows or credits. Groups stay where they are until their
-//! partition is restored, assigned again or revoked, or until their lane is to let go of them (`routing`, `service`, `rebalance`). A
-//! lane that is ready again after it was lost gets groups that nobody owns; those that would be its own come by `rebalance`.
+//! The module owns the choice and its record; it must not know rows or credits. Groups stay until their partition is
+//! restored, assigned again or revoked, or until their lane has to release them (`routing`, `balance`, `service`,
+//! `rebalance`). A lane that is ready again after a loss gets groups that nobody owns; groups that are best placed on
+//! it come by `rebalance`.
 
 use warptape_events::journal::{
     Candidate, Decision, Exclusion, ExclusionReason, LaneId, LaneKind, PartitionId, Place, PolicyRef, Route,
@@ -24,15 +25,16 @@ use crate::policy::placement::{GroupView, LaneView, PlacementPolicy};
 use crate::service::Serving;
 use crate::topology::Topology;
 
-/// A deterministic policy chooses its lane for certain.
+/// Probability of a deterministic policy's choice, in parts per million.
 const PROPENSITY_CERTAIN_PPM: i32 = 1_000_000;
 
-/// The counter of a group: where its draws are in every stream.
+/// Counter of a group: the address of its draws in every stream.
 fn counter_of(key: GroupKey) -> i64 {
     (i64::from(key.partition) << 32) | i64::from(key.group)
 }
 
-/// Places every group of the partition that no lane owns, as far as the step has room. Without a ready lane they stay as they are.
+/// Places every group of the partition that no lane owns, as far as the step has room. Without a ready lane the groups
+/// stay unplaced.
 pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions: &mut Vec<Decision>) {
     if life.counts.groups_unplaced == 0 || !life.lanes.iter().any(|lane| lane.ready) {
         return;
@@ -114,21 +116,21 @@ pub(crate) fn place_all(life: &mut Life, decisions: &mut Vec<Decision>) {
     }
 }
 
-/// What a lane is chosen by for a group.
+/// Everything that decides on a lane for a group.
 struct Rule<'a> {
     policy: PlacementPolicy,
     stream: i64,
     serving: Serving,
-    /// By lane.
+    /// Most groups that each lane may have, by lane.
     groups_max: &'a [i32],
     route: Option<Route>,
     topology: &'a Topology,
-    /// Where the policy goes by them.
+    /// Loads, if the policy uses them.
     loads: Option<&'a Loads>,
 }
 
 impl Rule<'_> {
-    /// Why each lane is no candidate, if it is none. `groups_placed` is the number of other groups on a lane.
+    /// Why each lane is no candidate; `None` if it is one. `groups_placed` is the number of other groups on a lane.
     fn exclusions(
         &self,
         lanes: &[Lane],
@@ -146,7 +148,7 @@ impl Rule<'_> {
         exclusions
     }
 
-    /// Why a lane that has so many other groups is no candidate by itself, if it is none.
+    /// Why a lane with so many other groups is no candidate by itself; `None` if it is one.
     fn exclusion(&self, lane: &Lane, groups_placed: i32) -> Option<ExclusionReason> {
         if !lane.ready {
             return Some(ExclusionReason::Lost);
@@ -166,7 +168,7 @@ impl Rule<'_> {
         let (others_ns, own_ns) = self.loads.map_or((0, 0), |loads| loads.of(lane.id, group, is_there));
         LaneView {
             lane: lane.id,
-            // Lanes that stand by are equals among themselves.
+            // Lanes that stand by count alike.
             weight: lane.weight.current.max(1),
             withheld_percent: lane.weight.withheld_percent,
             is_short_of_memory: lane.service.is_short_of_memory(),
@@ -177,7 +179,8 @@ impl Rule<'_> {
         }
     }
 
-    /// All lanes that may have a group, with their scores, and all that may not. `groups_placed` is the number of other groups on a lane.
+    /// All lanes that may have a group, with their scores, and all that may not. `groups_placed` is the number of other
+    /// groups on a lane.
     fn judge(
         &self,
         key: GroupKey,
@@ -206,14 +209,15 @@ impl Rule<'_> {
     }
 }
 
-/// The best of candidates, in order of their lanes: the first with the highest score.
+/// The better one of two candidates in the order of lanes: the first with the highest score.
 fn better<'a>(best: Option<&'a Candidate>, other: &'a Candidate) -> Option<&'a Candidate> {
     best.filter(|best| best.score >= other.score).or(Some(other))
 }
 
 fn choose(rule: &Rule<'_>, key: GroupKey, group: &Group, lanes: &[Lane]) -> Place {
     let (candidates, excluded) = rule.judge(key, group, lanes, |lane| lane.groups_placed);
-    // The limits of the lanes that get groups add up to at least all groups, and one of them is not placed: not all are full.
+    // The limits of the lanes that get groups add up to at least all groups. One group is not placed, so not all lanes
+    // are full.
     let best = candidates.iter().fold(None, better);
     let lane = best.expect("bounded load leaves room while a lane is ready").lane;
     Place {
@@ -231,19 +235,19 @@ fn choose(rule: &Rule<'_>, key: GroupKey, group: &Group, lanes: &[Lane]) -> Plac
     }
 }
 
-/// A lane in the choice of a lane for a group.
+/// A lane as an alternative for a group.
 pub(crate) struct LaneAccount {
     /// The lane as the policy sees it.
     pub(crate) view: LaneView,
     pub(crate) groups_placed: i32,
     pub(crate) groups_max: i32,
-    /// Why it is no candidate, if it is none.
+    /// Why it is no candidate; `None` if it is one.
     pub(crate) excluded: Option<ExclusionReason>,
-    /// Its score; of a lane that is no candidate the one that it would have if it were.
+    /// Its score; the one that it would have as a candidate if it is none.
     pub(crate) score: i64,
 }
 
-/// All lanes, in order, in the choice of a lane for a group, as if it had none; `None` where there is no such group.
+/// All lanes in order, as alternatives for a group, as if it had no lane; `None` if there is no such group.
 pub(crate) fn account(life: &Life, key: GroupKey) -> Option<Vec<LaneAccount>> {
     let group = life.partitions.get(&key.partition)?.active().get(usize::try_from(key.group).ok()?)?;
     let chooser = Chooser::new(life);
@@ -272,23 +276,23 @@ pub(crate) fn account(life: &Life, key: GroupKey) -> Option<Vec<LaneAccount>> {
     Some(life.lanes.iter().zip(&exclusions).map(account).collect())
 }
 
-/// What all lanes have to do, where the policy goes by that.
+/// Loads of all lanes, if the policy uses them.
 fn loads(life: &Life) -> Option<Loads> {
     life.policy.is_measured().then(|| Loads::new(life))
 }
 
-/// Where groups that have a lane would be placed now.
+/// Finds the lanes on which groups that have a lane would be placed now.
 pub(crate) struct Chooser {
     stream: i64,
     serving: Serving,
     groups_max: GroupsMax,
     loads: Option<Loads>,
-    /// Groups that are to come, by lane.
+    /// Groups that are still to come, by lane.
     expected: Vec<i32>,
 }
 
 impl Chooser {
-    /// By the lanes as they are now.
+    /// A chooser by the lanes as they are now.
     pub(crate) fn new(life: &Life) -> Self {
         let serving = Serving::of(&life.lanes);
         let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
@@ -324,7 +328,7 @@ impl Chooser {
         candidates.iter().fold(None, better).map_or(lane, |best| best.lane)
     }
 
-    /// A group is to go from one lane to another.
+    /// Notes that a group is to go from one lane to another.
     pub(crate) fn expect(&mut self, group: &Group, from: LaneId, to: LaneId) {
         self.expected[to as usize] += 1;
         if let Some(loads) = &mut self.loads {
@@ -335,9 +339,9 @@ impl Chooser {
 
 /// The most groups that each lane may have.
 struct GroupsMax {
-    /// Where lanes of both kinds are candidates.
+    /// Limits if lanes of both kinds are candidates.
     any: Vec<i32>,
-    /// Where the route names one kind.
+    /// Limits if the route names one kind.
     host: Option<Vec<i32>>,
     device: Option<Vec<i32>>,
 }
@@ -362,9 +366,9 @@ impl GroupsMax {
     }
 }
 
-/// The most groups each lane may have: `ceil(load factor × all groups × weight / weight of all lanes that get groups)`, among lanes
-/// of a kind if one is given; all of them under a policy that goes by what lanes have to do. Lanes of weight 0 stand by: they may have none while another gets groups, and have a weight of 1
-/// otherwise.
+/// The most groups each lane may have: `ceil(load factor × all groups × weight / weight of all lanes that get groups)`,
+/// among lanes of a kind if one is given. Under a policy that uses measured loads it is the number of all groups. Lanes
+/// of weight 0 stand by: they may have none while another lane gets groups, and have a weight of 1 otherwise.
 fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) -> Vec<i32> {
     let counts = |lane: &&Lane| serving.has(lane) && kind.is_none_or(|kind| lane.kind == kind);
     let ready = || life.lanes.iter().filter(counts);
@@ -372,7 +376,7 @@ fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) ->
     let weight = |lane: &Lane| i64::from(if stand_in { 1 } else { lane.weight.current });
     let weight_total: i64 = ready().map(weight).sum();
     let scaled_groups = i64::from(life.config.load_factor_percent) * life.counts.groups_assigned;
-    // Rounded up; no term is negative, and the lane's weight is a part of the whole.
+    // The division rounds up; no term is negative, and the lane's weight is a part of the whole.
     let share = |lane: &Lane, scaled_groups: i64, whole: i64| {
         let share = (scaled_groups * weight(lane) + 100 * whole - 1) / (100 * whole);
         i32::try_from(share).expect("load factor and group count are bounded, so is their product")
@@ -382,7 +386,7 @@ fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) ->
         true => 0,
         false => share(lane, scaled_groups, weight_total),
     };
-    // Half of its fair number: its batches are to be like those that it is judged by.
+    // A probed lane gets half of its fair number, so that its batches are like those that it is judged by.
     let probed = |lane: &Lane| match lane.weight.current {
         0 => 0,
         _ => (share(lane, 100 * life.counts.groups_assigned, weight_total + weight(lane)) / 2).max(1),

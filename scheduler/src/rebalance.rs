@@ -1,7 +1,7 @@
-//! Rebalancing: groups move to where the placement policy would put them now, each of them once at most.
+//! Rebalancing: groups move to where the placement policy would put them now, each of them at most once.
 //!
-//! It is begun by an operator, or when a lane comes back into service, and looks at so many groups a step, in order. It owns how far
-//! that is; it must not know how a policy chooses.
+//! An operator begins it, or a lane that comes back into service. It looks at a bounded number of groups in a step, in
+//! order. The module owns its progress; it must not know how a policy chooses.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{Decision, GroupIndex, LaneId, ReleaseCause};
@@ -12,15 +12,15 @@ use crate::placement::Chooser;
 use crate::service::let_go;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Groups that are looked at in one step.
+/// Most groups that one step looks at.
 const LOOKS_MAX: usize = 256;
 
-/// How far a rebalancing is.
+/// Progress of a rebalancing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Course {
     /// The next group to look at, or the first behind it.
     next: GroupKey,
-    /// The lane that groups move to; any, if there is none.
+    /// The lane that groups move to; `None` if it may be any.
     to: Option<LaneId>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Rebalancing {
 }
 
 impl Rebalancing {
-    /// Hash of it: nothing where none is under way.
+    /// Hash of it; 0 if none is under way.
     pub(crate) fn hash(&self) -> u64 {
         match self.course {
             None => 0,
@@ -49,8 +49,8 @@ impl Rebalancing {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Begins with the first group: those move whose best lane is `to`, or all that have a better one. One that is under way goes on
-    /// in it.
+    /// Begins with the first group. Groups move whose best lane is `to` or, if that is `None`, all groups that have a
+    /// better one. A rebalancing under way for another lane is merged: all groups then move that have a better lane.
     pub(crate) fn begin(&mut self, to: Option<LaneId>, hash: &mut StateHash) {
         let to = match self.course {
             Some(course) if course.to != to => None,
@@ -60,7 +60,8 @@ impl Rebalancing {
     }
 }
 
-/// Looks at the next groups, and has lanes let go of those that are better off elsewhere. Returns when to go on.
+/// Looks at the next groups, and makes lanes release those that are better off elsewhere. Returns the time at which to
+/// go on.
 pub(crate) fn go_on(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     let Some(Course { next, to }) = life.rebalancing.course else { return i64::MAX };
     if life.clock.draining || !life.lanes.iter().any(|lane| lane.ready) {
@@ -93,7 +94,7 @@ pub(crate) fn go_on(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     }
 }
 
-/// The groups to look at, and one more if there are more, in order.
+/// The groups to look at, in order, and one more if there are more.
 fn groups_from(life: &Life, next: GroupKey) -> Vec<GroupKey> {
     let partitions = life.partitions.range(next.partition..).map(|(_, partition)| partition);
     let keys = partitions.flat_map(|partition| {

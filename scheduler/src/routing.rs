@@ -1,13 +1,13 @@
-//! Routing: whether a group is better off on lanes of the processor or on lanes of devices. What batches take is learnt by class.
+//! Routing: whether a group is better off on host lanes or on device lanes, by the learnt batch times of each class.
 //!
 //! ```text
-//!   Measured, Completed ──► what a class takes for a batch, by its rows ────┐
+//!   Measured, Completed ──► time of a batch on a class, by its rows ────────┐
 //!   Dispatch ─────────────► rows that go to lanes together with a group's ──┴──► Route ──► Release, Place
 //! ```
 //!
-//! A device takes long for any batch, but hardly longer for a large one. How many rows go together depends on what arrives
-//! and on whether lanes keep up: where they do not, rows gather and batches grow, until a device pays. It owns the estimate
-//! and the rule; it must not know which lane of a kind is chosen.
+//! A device takes long for any batch, but hardly longer for a large one. The number of rows that go together depends on
+//! arrivals, and on whether lanes keep up. If they do not, rows gather and batches grow, until a device pays. The
+//! module owns the estimate and the rule; it must not know which lane of a kind is chosen.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{
@@ -22,23 +22,23 @@ use crate::service::{Serving, let_go};
 use crate::service_curve::ServiceCurve;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// A group moves only where the other kind is predicted to take less than this share of the time: 4/5.
+/// A group moves only if the other kind is predicted to take less than this share of the time: 4/5.
 const GAIN: (i64, i64) = (4, 5);
-/// Groups that a lane is told to let go of at one look: while one moves, its rows wait.
+/// Most groups that a lane releases at one look: the rows of a group wait while it moves.
 const RELEASES_MAX: usize = 4;
-/// Sizes between a power of two and the next at which the kinds are compared for people.
+/// Sizes between a power of two and the next at which the kinds are compared, for a figure that only people read.
 const STEPS: i64 = 4;
-/// Up to 2^20 rows are compared.
+/// Powers of two that are compared: up to 2^20 rows.
 const OCTAVES: u32 = 20;
 
-/// What is known of all classes of lanes.
+/// Estimates of all classes of lanes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Routing {
-    /// Whether groups are moved between kinds of lanes.
+    /// True if groups move between kinds of lanes.
     pub(crate) is_on: bool,
-    /// By class.
+    /// Service curve of each class.
     curves: Vec<ServiceCurve>,
-    /// When groups are looked at next.
+    /// Time of the next look at groups.
     next_ns: i64,
     contribution: u64,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Kinds<'a> {
 /// The lanes of one kind that get groups.
 struct LanesOfKind {
     lanes: i64,
-    /// Weights of all of them; those that stand by weigh one.
+    /// Sum of their weights; lanes that stand by weigh one.
     weight: i64,
     /// Their classes, each with the weight of its heaviest lane.
     classes: Vec<(ClassId, i64)>,
@@ -75,7 +75,8 @@ impl LanesOfKind {
         new
     }
 
-    /// The most of so many rows that a lane of a class gets: lanes of one class share alike, unlike ones by weight.
+    /// Most of so many rows that a lane of a class gets. Lanes of one class share alike, lanes of several classes by
+    /// weight.
     fn share(&self, rows: i64, weight: i64) -> i64 {
         let (part, whole) = if self.classes.len() == 1 { (1, self.lanes) } else { (weight, self.weight) };
         let share = (i128::from(rows) * i128::from(part) + i128::from(whole - 1)) / i128::from(whole);
@@ -94,35 +95,35 @@ impl Routing {
         self.curves.len()
     }
 
-    /// What a batch of so many rows is predicted to take.
+    /// Predicted time of a batch of so many rows; `None` if it is unknown.
     pub(crate) fn batch_ns(&self, class: ClassId, rows: i64) -> Option<i64> {
         self.curves[class.index()].predict(rows)
     }
 
-    /// Whether a batch of about so many rows was learnt from.
+    /// True if a batch of about so many rows was learnt from.
     pub(crate) fn knows(&self, class: ClassId, rows: i64) -> bool {
         self.curves[class.index()].knows(rows)
     }
 
-    /// Learns what a batch took.
+    /// Learns from the time of a batch.
     pub(crate) fn learn(&mut self, class: ClassId, sample: ServicePoint, hash: &mut StateHash) {
         self.curves[class.index()].learn(class.index() as i64, sample, hash);
     }
 
-    /// Sets when groups are looked at next.
+    /// Sets the time of the next look at groups.
     fn set_next(&mut self, next_ns: i64, hash: &mut StateHash) {
         self.next_ns = next_ns;
         let now = hash_component(Component::Routing, [next_ns]);
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of everything here, by walking.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let next = if self.next_ns == 0 { 0 } else { hash_component(Component::Routing, [self.next_ns]) };
         (0..).zip(&self.curves).fold(next, |sum, (class, curve)| sum.wrapping_add(curve.walked_hash(class)))
     }
 
-    /// Compares the kinds; `None` unless both have lanes that get groups, and are measured.
+    /// Compares the kinds; `None` unless both have lanes that get groups and are measured.
     pub(crate) fn kinds(&self, lanes: &Lanes) -> Option<Kinds<'_>> {
         let serving = Serving::of(lanes);
         let [host, device] =
@@ -139,8 +140,8 @@ impl Routing {
 }
 
 impl Kinds<'_> {
-    /// What the lanes of a kind take for so many rows together, each for its share, until the last is done; a group's own rows are
-    /// not shared.
+    /// Time that the lanes of a kind take for so many rows together, until the last one has done its share. A group's
+    /// own rows are not shared.
     fn predict(&self, kind: LaneKind, rows: i64, own_rows: i64) -> i64 {
         let lanes = match kind {
             LaneKind::Host => &self.host,
@@ -153,7 +154,7 @@ impl Kinds<'_> {
         lanes.classes.iter().map(of_class).max().expect("both kinds have lanes")
     }
 
-    /// The fewest rows together at which devices are faster.
+    /// The fewest rows together at which devices are faster; `None` if no compared number is.
     fn break_even(&self) -> Option<i64> {
         let mut sizes =
             (0..OCTAVES).flat_map(|octave| (0..STEPS).map(move |step| ((STEPS + step) << octave) / STEPS));
@@ -162,7 +163,7 @@ impl Kinds<'_> {
         sizes.find(is_faster)
     }
 
-    /// A group on lanes of a kind.
+    /// Route of a group to lanes of a kind.
     fn route_to(&self, kind: LaneKind, group: &Group) -> Route {
         let predict = |kind| self.predict(kind, group.together_rows, group.own_rows);
         Route {
@@ -174,8 +175,8 @@ impl Kinds<'_> {
         }
     }
 
-    /// Where a group without a lane belongs: where it was released to, or else to the kind that is faster; `None` where
-    /// nothing of it went to a lane yet.
+    /// Route of a group without a lane: to the kind for which it was released, or else to the faster one. `None` if
+    /// none of its rows went to a lane yet.
     pub(crate) fn route(&self, group: &Group) -> Option<Route> {
         if let Some(kind) = group.bound_for {
             return Some(self.route_to(kind, group));
@@ -188,7 +189,7 @@ impl Kinds<'_> {
         Some(Route { kind, ..of_host })
     }
 
-    /// Where a group belongs that is on a lane of a kind, if it should go there.
+    /// Route of a group on a lane of this kind to the other kind; `None` if it should stay.
     fn reroute(&self, kind: LaneKind, group: &Group) -> Option<Route> {
         if group.together_rows == 0 {
             return None;
@@ -206,7 +207,7 @@ impl Kinds<'_> {
     }
 }
 
-/// Learns the service times that a lane was measured with.
+/// Learns from the service times that a lane was measured with.
 pub(crate) fn measured(life: &mut Life, lane: LaneId, points: &[ServicePoint]) {
     if !life.routes() {
         return;
@@ -235,7 +236,7 @@ pub(crate) fn learn_batch(life: &mut Life, dispatch: &Dispatch) {
     }
 }
 
-/// Has lanes let go of groups that belong on lanes of the other kind, once in an interval.
+/// Makes lanes release groups that belong on lanes of the other kind, once in an interval.
 pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
     if !life.routes() || life.clock.draining || life.clock.at_ns < life.routing.next_ns {
         return;
@@ -250,7 +251,7 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
     }
 }
 
-/// The groups that are to move now, by partition and group.
+/// The groups to move now, by partition and group.
 fn moves(life: &Life) -> Vec<(GroupKey, Route)> {
     let Some(kinds) = life.routing.kinds(&life.lanes) else { return Vec::new() };
     let mut left = vec![RELEASES_MAX; life.lanes.len()];

@@ -1,10 +1,10 @@
-//! Service: which lanes get work, and how groups leave those that do not.
+//! Service: which lanes get work, and how groups leave the other lanes.
 //!
 //! ```text
 //!   in service: not drained by an operator, breaker closed ──► groups and slices
-//!   half in service: breaker half open ──► half of its groups, and slices, to show what the lane does with them
-//!   out of service ──► its groups: Release ──► Released ──► Place elsewhere; its shares of tasks: anybody's
-//!   nothing that is ready is in service ──► all that are ready get work: late is better than never
+//!   half in service: breaker half open ──► half of its groups, and slices, as a test of the lane
+//!   out of service ──► its groups: Release ──► Released ──► Place elsewhere; its shares of tasks: open to all lanes
+//!   no ready lane is in service ──► all ready lanes get work: late is better than never
 //! ```
 //!
 //! It owns the flag of each lane and the releases that follow from it; it must not know where groups go.
@@ -21,20 +21,20 @@ use crate::partitions::GroupKey;
 use crate::risk;
 use crate::state_hash::{Component, hash_component};
 
-/// What keeps a lane from service, if anything does.
+/// Reasons that keep a lane from service.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Service {
     drained: bool,
     mode: BreakerMode,
-    /// What the breaker found by itself.
+    /// State of the lane's breaker, as the breaker found it.
     breaker: BreakerState,
-    /// Whether the lane's device has little memory left, so that other lanes are preferred for further groups.
+    /// True if the lane's device has little memory left; other lanes are then preferred for further groups.
     is_short_of_memory: bool,
     contribution: u64,
 }
 
 impl Service {
-    /// Hash of it: nothing of a lane that nobody keeps from service, as before there was anything that could.
+    /// Hash of the service; 0 if nothing restricts the lane, as in journals from before restrictions existed.
     pub(crate) fn hash(&self, lane: LaneId) -> u64 {
         let memory = match self.is_short_of_memory {
             false => 0,
@@ -50,12 +50,12 @@ impl Service {
         work.wrapping_add(memory)
     }
 
-    /// Whether the lane is to get groups and slices.
+    /// True if the lane may get groups and slices.
     pub(crate) fn is_on(&self) -> bool {
         self.exclusion().is_none()
     }
 
-    /// Why it is to get none.
+    /// Why the lane gets no work; `None` if it may get some.
     pub(crate) fn exclusion(&self) -> Option<ExclusionReason> {
         let is_open = match self.mode {
             BreakerMode::Open => true,
@@ -69,17 +69,17 @@ impl Service {
         }
     }
 
-    /// Whether it is to get as much as any other.
+    /// True if the lane may get as much work as any other.
     pub(crate) fn is_full(&self) -> bool {
         self.is_on() && (self.mode == BreakerMode::Closed || self.breaker == BreakerState::Closed)
     }
 
-    /// What the breaker found by itself.
+    /// State of the lane's breaker, as the breaker found it.
     pub(crate) fn breaker(&self) -> BreakerState {
         self.breaker
     }
 
-    /// Whether its device has little memory left.
+    /// True if the lane's device has little memory left.
     pub(crate) fn is_short_of_memory(&self) -> bool {
         self.is_short_of_memory
     }
@@ -93,10 +93,10 @@ impl Service {
     }
 }
 
-/// Which lanes get work at a time.
+/// The rule for which lanes get work at a given moment.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Serving {
-    /// Whether some ready lane is in full service, so that the others get less or nothing.
+    /// True if a ready lane is in full service; the other lanes then get less or nothing.
     any_in_service: bool,
 }
 
@@ -105,22 +105,22 @@ impl Serving {
         Self { any_in_service: lanes.any_in_service() }
     }
 
-    /// Whether a lane gets work as any other.
+    /// True if a lane gets work like any other.
     pub(crate) fn has(self, lane: &Lane) -> bool {
         if self.any_in_service { lane.is_in_service() } else { lane.ready }
     }
 
-    /// Whether a lane gets a little work, to show what it does with it.
+    /// True if a lane gets a little work, as a test.
     pub(crate) fn probes(self, lane: &Lane) -> bool {
         lane.ready && self.any_in_service && lane.service.is_on() && !lane.service.is_full()
     }
 
-    /// Whether it gets any.
+    /// True if a lane gets any work.
     pub(crate) fn serves(self, lane: &Lane) -> bool {
         self.has(lane) || self.probes(lane)
     }
 
-    /// How many lanes of a kind get work as any other.
+    /// Number of lanes of a kind that get work like any other.
     pub(crate) fn count(self, lanes: &Lanes, kind: LaneKind) -> usize {
         match self.any_in_service {
             true => lanes.count_in_service(kind),
@@ -128,19 +128,19 @@ impl Serving {
         }
     }
 
-    /// Why a ready lane gets none.
+    /// Why a ready lane gets no work; `None` if it gets some.
     pub(crate) fn exclusion(self, lane: &Lane) -> Option<ExclusionReason> {
         lane.service.exclusion().filter(|_| self.any_in_service)
     }
 }
 
-/// What is to change of a lane's service.
+/// A change of a lane's service.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Change {
     Drained(bool),
     Mode(BreakerMode),
     Breaker(BreakerState),
-    /// Whether the device has little memory left.
+    /// True if the device has little memory left.
     Memory(bool),
 }
 
@@ -163,13 +163,13 @@ pub(crate) fn change(life: &mut Life, lane: LaneId, change: Change) {
     }
 }
 
-/// The part of its weight that a lane gets of which so many percent are withheld: what has a weight keeps one.
+/// Weight that is left after a percentage is withheld; at least 1 if the weight is not 0.
 pub(crate) fn weight_of(weight: i32, withheld_percent: i32) -> i32 {
     let left = i64::from(weight) * i64::from(100 - withheld_percent) / 100;
     left.max(i64::from(weight.min(1))) as i32
 }
 
-/// Withholds a part of a lane's weight.
+/// Withholds a percentage of a lane's weight.
 pub(crate) fn withhold(life: &mut Life, lane: LaneId, withheld_percent: i32) {
     let lane = &mut life.lanes[lane as usize];
     lane.weight.withheld_percent = withheld_percent;
@@ -177,8 +177,8 @@ pub(crate) fn withhold(life: &mut Life, lane: LaneId, withheld_percent: i32) {
     lane.refresh(&mut life.hash);
 }
 
-/// Takes what lanes have that are out of service, if there is another lane for it: their shares of tasks are anybody's, and they let go
-/// of their groups, as far as the step has room.
+/// Takes the work of lanes out of service, if another lane can do it. Their shares of tasks are opened to all lanes,
+/// and they let go of their groups, as far as the step has room.
 pub(crate) fn evacuate(life: &mut Life, decisions: &mut Vec<Decision>) {
     if life.counts.lanes_out == 0 {
         return;
@@ -220,8 +220,8 @@ fn groups_of(life: &Life, lane: LaneId) -> Vec<GroupKey> {
     keys
 }
 
-/// Takes a group from its lane; it is placed again when the lane has given back its state, on a lane of the route's kind if there is a
-/// route.
+/// Takes a group from its lane. The group is placed again when the lane has given back its state, on a lane of the
+/// route's kind if there is a route.
 pub(crate) fn let_go(life: &mut Life, key: GroupKey, cause: ReleaseCause, route: Option<Route>) -> Release {
     let Life { lanes, partitions, balance, hash, counts: Counts { groups_unplaced, .. }, .. } = life;
     let partition = partitions.get_mut(&key.partition).expect("the group was found in it");
@@ -252,7 +252,7 @@ pub(crate) fn let_go(life: &mut Life, key: GroupKey, cause: ReleaseCause, route:
     }
 }
 
-/// Hash of what keeps all lanes from service, by walking.
+/// Hash of the service of all lanes, computed by walking over them.
 pub(crate) fn walked_hash(lanes: &[Lane]) -> u64 {
     lanes.iter().fold(0, |sum, lane| sum.wrapping_add(lane.service.hash(lane.id)))
 }

@@ -1,6 +1,7 @@
-//! What lanes of a kind take for a batch, by its rows: measured, and learnt from every batch since.
+//! Service curve: the time that lanes of a class take for a batch, by its rows, measured and then learnt from every
+//! batch.
 //!
-//! It owns the estimate; it must not know what is decided from it.
+//! The module owns the estimate; it must not know which decisions use it.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::ServicePoint;
@@ -8,12 +9,12 @@ use warptape_events::journal::ServicePoint;
 use crate::config::DURATION_NS_MAX;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Sizes of batches that are told apart: the rows of point `i` are from `4^i` to below `4^(i+1)`, those of the last one
-/// are all above.
+/// Number of batch sizes that are told apart. Point `i` has the batches with `4^i` to below `4^(i+1)` rows, and the
+/// last point all larger ones.
 const POINTS: usize = 10;
-/// A new sample moves its point by this share: 1/8.
+/// Share by which a new sample moves its point: 1/8.
 const SMOOTHING: i64 = 8;
-/// A sample counts for at most so many times what is known, so that one batch that was disturbed decides nothing.
+/// A sample counts for at most this multiple of the known time, so that one disturbed batch decides nothing.
 const OUTLIER: i64 = 2;
 
 /// Service times of batches by their rows.
@@ -25,13 +26,13 @@ pub(crate) struct ServiceCurve {
 /// Batches of about one size.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Point {
-    /// Smoothed; 0 where there were none.
+    /// Smoothed rows of a batch; 0 if there was none.
     rows: i64,
-    /// Smoothed.
+    /// Smoothed time of a batch.
     service_ns: i64,
-    /// Rows and time as they were measured when lanes began; 0 where they were not.
+    /// Rows and time as measured when lanes began; 0 if they were not measured.
     measured: (i64, i64),
-    /// Whether there was a batch since the last look.
+    /// True if there was a batch since the last look.
     is_fresh: bool,
     contribution: u64,
 }
@@ -63,7 +64,7 @@ impl Point {
     }
 }
 
-/// The point that batches of so many rows belong to, at least one.
+/// The point of batches with so many rows, which must be at least one.
 fn size_of_rows(rows: i64) -> usize {
     ((rows.ilog2() / 2) as usize).min(POINTS - 1)
 }
@@ -74,7 +75,7 @@ impl ServiceCurve {
         (size, &mut self.points[size])
     }
 
-    /// Learns what a batch took, which has at least one row. `curve` is the curve's number in the state hash.
+    /// Learns from the time of a batch, which has at least one row. `curve` is the curve's number in the state hash.
     pub(crate) fn learn(&mut self, curve: i64, sample: ServicePoint, hash: &mut StateHash) {
         let (size, point) = self.point(sample.rows);
         point.learn(sample);
@@ -83,7 +84,7 @@ impl ServiceCurve {
         hash.replace(&mut point.contribution, now);
     }
 
-    /// Likewise of a batch that a lane was measured with.
+    /// Learns from a batch that a lane was measured with.
     pub(crate) fn measure(&mut self, curve: i64, sample: ServicePoint, hash: &mut StateHash) {
         self.learn(curve, sample, hash);
         let (size, point) = self.point(sample.rows);
@@ -92,8 +93,8 @@ impl ServiceCurve {
         hash.replace(&mut point.contribution, now);
     }
 
-    /// Time went by. Where there was no batch, what is known goes back to what was measured: nobody else would notice that
-    /// lanes are as fast as before.
+    /// Moves points without a recent batch back towards their measurement. Otherwise nobody would notice that lanes are
+    /// as fast as before.
     pub(crate) fn age(&mut self, curve: i64, hash: &mut StateHash) {
         for (size, point) in self.points.iter_mut().enumerate().filter(|(_, point)| point.rows > 0) {
             let (measured_rows, measured_ns) = point.measured;
@@ -107,31 +108,31 @@ impl ServiceCurve {
         }
     }
 
-    /// Nothing is known of it any more.
+    /// Forgets everything.
     pub(crate) fn forget(&mut self, hash: &mut StateHash) {
         self.points.iter().for_each(|point| hash.remove(point.contribution));
         *self = Self::default();
     }
 
-    /// Whether something is known of batches of about so many rows.
+    /// True if something is known of batches with about so many rows.
     pub(crate) fn knows(&self, rows: i64) -> bool {
         self.points[size_of_rows(rows)].rows > 0
     }
 
-    /// Rows of the smallest batches of which something is known.
+    /// Rows of the smallest known batches; `None` if none are known.
     pub(crate) fn rows_least(&self) -> Option<i64> {
         self.points.iter().map(|point| point.rows).find(|rows| *rows > 0)
     }
 
-    /// Hash of all points, by walking.
+    /// Hash of all points, computed by walking over them.
     pub(crate) fn walked_hash(&self, curve: i64) -> u64 {
         let known = self.points.iter().enumerate().filter(|(_, point)| point.rows > 0);
         known.fold(0, |sum, (size, point)| sum.wrapping_add(point.hash(curve, size)))
     }
 
-    /// What a batch of so many rows is predicted to take, in nanoseconds: on the line between the points beside it; a batch
-    /// smaller than all takes what the smallest does, a larger one in proportion to the largest. `None` while nothing is
-    /// known.
+    /// Predicted time of a batch of so many rows, in nanoseconds, on the line between the points beside it. A batch
+    /// smaller than all points takes what the smallest does; a larger one takes a time in proportion to the largest.
+    /// `None` while nothing is known.
     pub(crate) fn predict(&self, rows: i64) -> Option<i64> {
         let known = || self.points.iter().filter(|point| point.rows > 0);
         let below = known().rev().find(|point| point.rows <= rows);

@@ -1,20 +1,21 @@
 //! The hash of the whole state, kept up to date at the cost of the change.
 //!
-//! The state is a set of components (the clock, each lane, each batch in flight, each partition, group and chunk of
-//! waiting rows, each task). Each has a hash of its identity and fields, and the state's hash is their wrapping sum: a change
-//! takes the old hash off and puts the new one on, in any order. Two states with equal components have equal hashes;
-//! a sum of 64-bit hashes tells accidents apart, not forgeries (the journal's chain does that).
+//! The state is a set of components: the clock, each lane, each batch in flight, each partition, group and chunk of
+//! waiting rows, each task. Each has a hash of its identity and fields, and the state's hash is their wrapping sum. A
+//! change subtracts the old hash and adds the new one, in any order. Two states with equal components have equal
+//! hashes. A sum of 64-bit hashes detects accidents, not forgeries (the journal's chain does that).
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Sum of the hashes of all components. Most of them keep what they contributed to it; what configuration and clock contributed is kept here.
+/// Sum of the hashes of all components. Most of them keep their contributions; those of the configuration and the clock
+/// are kept here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StateHash {
     sum: u64,
-    /// What the configuration contributed.
+    /// Contribution of the configuration.
     config: u64,
-    /// What the clock contributed.
+    /// Contribution of the clock.
     clock: u64,
 }
 
@@ -43,7 +44,7 @@ impl StateHash {
         self.clock = now;
     }
 
-    /// Replaces what a component contributed so far with its hash now.
+    /// Replaces a component's contribution with its present hash.
     pub(crate) fn replace(&mut self, contribution: &mut u64, now: u64) {
         self.remove(*contribution);
         self.add(now);
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn component_hashes_are_pinned() {
-        // A journal written today is verified by later builds: these numbers never change. They were computed
+        // Later builds verify a journal that is written today: these numbers never change. They were computed
         // independently, with Python's xxhash.
         assert_eq!(hash_component(Component::Clock, [0]), PINNED_CLOCK);
         assert_eq!(hash_component(Component::Chunk, [1, -2, i64::MAX]), PINNED_CHUNK);

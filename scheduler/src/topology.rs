@@ -1,11 +1,11 @@
-//! Topology: how close two lanes are to each other, as the process told when it began.
+//! Topology: how close two lanes are to each other, as the process reported at its start.
 //!
-//! It must not know what is decided by it.
+//! The module must not know which decisions use it.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, LaneSpec, Link};
 
-/// How close two lanes are, the farthest first.
+/// Closeness of two lanes, the farthest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Closeness {
     /// State moves through the host's memory, from one NUMA node to another as far as is known.
@@ -18,16 +18,16 @@ pub(crate) enum Closeness {
     Nvlink = 3,
     /// Both lanes are on one device.
     SameDevice = 4,
-    /// It is the same lane.
+    /// Both are the same lane.
     Same = 5,
 }
 
 impl Closeness {
-    /// Number of them.
+    /// Number of variants.
     pub(crate) const COUNT: usize = 6;
 }
 
-/// What was told of all lanes.
+/// The reported topology of all lanes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Topology {
     lanes: Vec<LaneSpec>,
@@ -38,7 +38,7 @@ impl Topology {
         Self { lanes: lanes.to_vec() }
     }
 
-    /// How close `to` is to `from`.
+    /// Closeness of `to` to `from`.
     pub(crate) fn between(&self, from: LaneId, to: LaneId) -> Closeness {
         if from == to {
             return Closeness::Same;

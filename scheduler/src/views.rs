@@ -1,6 +1,6 @@
 //! Read-only views of the state, for the shell's metrics and for tests.
 //!
-//! They own nothing, and but for the networks allocate nothing; the shell must not base decisions on them.
+//! They own nothing, and allocate nothing except for networks; the shell must not base decisions on them.
 
 use serde::Serialize;
 use warptape_events::journal::{BreakerState, GroupIndex, LaneId, PartitionId, Trained};
@@ -9,14 +9,14 @@ use crate::autoscale::Wish;
 use crate::machine::Scheduler;
 use crate::partitions::PartitionPhase;
 
-/// What a lane has to do.
+/// Load of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LaneLoad {
     /// The lane.
     pub lane: LaneId,
-    /// Whether it works.
+    /// True if it is ready.
     pub ready: bool,
-    /// Whether it is to get work: it is not drained, and its breaker is not open.
+    /// True if it may get work: it is not drained, and its breaker is not open.
     pub in_service: bool,
     /// Its weight.
     pub weight: i32,
@@ -32,18 +32,18 @@ pub struct LaneLoad {
     pub in_flight_batches: i32,
     /// Smoothed service time of a row in picoseconds; 0 while unknown.
     pub service_ps_per_row: i64,
-    /// The slice of a risk task that it works on.
+    /// The slice of a risk task that it works on; `None` if there is none.
     pub slice: Option<i64>,
 }
 
-/// What of a partition waits.
+/// Load of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionLoad {
     /// The partition.
     pub partition: PartitionId,
     /// Its phase.
     pub phase: PartitionPhase,
-    /// Whether it is paused at the source.
+    /// True if it is paused at the source.
     pub paused: bool,
     /// Next offset after the last arrival.
     pub position: i64,
@@ -55,7 +55,7 @@ pub struct PartitionLoad {
     pub waiting_bytes: i64,
 }
 
-/// A batch dispatched and not completed.
+/// A batch that is dispatched and not completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightBatch {
     /// Number of the batch.
@@ -66,14 +66,14 @@ pub struct InFlightBatch {
     pub bytes: i64,
 }
 
-/// A group's owner.
+/// Owner of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Partition of the group.
     pub partition: PartitionId,
     /// The group.
     pub group: GroupIndex,
-    /// The lane that owns it; none while no lane is ready, or while it moves.
+    /// The lane that owns it; `None` while no lane is ready, or while it moves.
     pub lane: Option<LaneId>,
     /// Epoch of the latest placement; 0 before the first.
     pub epoch: i64,
@@ -88,37 +88,37 @@ pub struct WaitingRows {
     pub partition: PartitionId,
     /// The group.
     pub group: GroupIndex,
-    /// When they arrived, ns since the epoch.
+    /// Arrival, in ns since the epoch.
     pub arrived_ns: i64,
     /// Their number.
     pub rows: i64,
 }
 
-/// Tasks of a quota, those of quotas below it included.
+/// Tasks of a quota, including those of quotas below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaLoad<'a> {
     /// The quota's name.
     pub name: &'a str,
     /// Its tasks.
     pub tasks: i64,
-    /// Tasks that it may have; 0: as many as fit.
+    /// Most tasks that it may have; 0: as many as fit.
     pub limit: i64,
 }
 
 impl Scheduler {
-    /// How many lanes are wanted since the last window, and what that was judged on; `None` where that is not judged, no whole window has passed, or the
-    /// process ends.
+    /// Number of lanes wanted since the last window, and the figures that led to it. `None` if autoscaling is off, no
+    /// whole window has passed, or the process ends.
     pub fn wish(&self) -> Option<&Wish> {
         let life = self.life.as_ref().filter(|life| !life.clock.draining)?;
         life.learnt.later.autoscale.as_ref()?.wish()
     }
 
-    /// The networks that policies may name, as the process was told of them.
+    /// The networks that policies may name, as the process was given them.
     pub fn networks(&self) -> impl Iterator<Item = Trained> {
         self.life.iter().flat_map(|life| life.learnt.networks.told())
     }
 
-    /// Tasks of every quota that is configured.
+    /// Load of every configured quota.
     pub fn quota_loads(&self) -> impl Iterator<Item = QuotaLoad<'_>> {
         self.life.iter().flat_map(|life| life.risk.quota_loads())
     }
@@ -145,13 +145,13 @@ impl Scheduler {
         self.life.iter().flat_map(|life| life.lanes.iter()).map(|lane| lane.service.breaker())
     }
 
-    /// Percent of its weight that every lane does not get because its device is hot, by index.
+    /// Percentage of every lane's weight that is withheld because its device is hot, by index.
     pub fn withheld_percent(&self) -> impl Iterator<Item = i32> {
         self.life.iter().flat_map(|life| life.lanes.iter()).map(|lane| lane.weight.withheld_percent)
     }
 
-    /// When every lane is predicted to have done what it has in flight, ns since the epoch, by index; in the past where nothing is, or it is
-    /// late.
+    /// Predicted end of everything that every lane has in flight, in ns since the epoch, by index. It is in the past if
+    /// nothing is in flight, or if the lane is late.
     pub fn predicted_free_ns(&self) -> impl Iterator<Item = i64> {
         self.life.iter().flat_map(|life| life.lanes.iter()).map(|lane| lane.free_ns)
     }
@@ -169,13 +169,13 @@ impl Scheduler {
         })
     }
 
-    /// Rows of a partition that wait on the host; 0 when it is unknown.
+    /// Rows of a partition that wait on the host; 0 if the partition is unknown.
     pub fn waiting_rows(&self, partition: PartitionId) -> i64 {
         let partition = self.life.as_ref().and_then(|life| life.partitions.get(&partition));
         partition.map_or(0, |partition| partition.waiting_rows)
     }
 
-    /// Batches in flight on a lane, oldest first; empty when the lane is unknown.
+    /// Batches in flight on a lane, oldest first; empty if the lane is unknown.
     pub fn in_flight(&self, lane: LaneId) -> impl Iterator<Item = InFlightBatch> {
         let lane = self.life.as_ref().and_then(|life| life.lanes.get(usize::try_from(lane).ok()?));
         lane.into_iter().flat_map(|lane| &lane.in_flight.batches).map(|flight| InFlightBatch {
@@ -214,27 +214,27 @@ impl Scheduler {
         })
     }
 
-    /// The wake asked for and not yet spent.
+    /// Time of the pending wake; `None` if there is none.
     pub fn wake_at_ns(&self) -> Option<i64> {
         self.life.as_ref().and_then(|life| life.clock.wake_at_ns)
     }
 
-    /// Whether the pipeline drains.
+    /// True if the pipeline drains.
     pub fn is_draining(&self) -> bool {
         self.life.as_ref().is_some_and(|life| life.clock.draining)
     }
 
-    /// Risk tasks that are known.
+    /// Number of known risk tasks.
     pub fn tasks_known(&self) -> usize {
         self.life.as_ref().map_or(0, |life| life.risk.tasks())
     }
 
-    /// Risk tasks with units that no lane has begun.
+    /// Number of risk tasks with units that no lane has begun.
     pub fn tasks_waiting(&self) -> i32 {
         self.life.as_ref().map_or(0, |life| life.risk.tasks_waiting())
     }
 
-    /// Whether nothing waits on the host and nothing is in flight, of ticks and of tasks.
+    /// True if nothing waits on the host and nothing is in flight, of ticks and of tasks.
     pub fn is_quiet(&self) -> bool {
         self.life.as_ref().is_none_or(|life| {
             life.risk.tasks() == 0

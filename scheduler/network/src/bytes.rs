@@ -7,7 +7,7 @@
 //!                                                      4      1      1
 //! ```
 //!
-//! Numbers are little-endian. How many layers there are follows from the architecture.
+//! Numbers are little-endian. The number of layers follows from the architecture.
 
 use crate::error::NetworkError;
 use crate::improved::Improved;
@@ -15,7 +15,7 @@ use crate::layer::{Layer, WeightsRow};
 use crate::network::Architecture;
 use crate::paper::Paper;
 
-/// A network has fewer bytes than this.
+/// Most bytes of a network.
 pub const BYTES_MAX: usize = 64 << 10;
 const MAGIC: &[u8; 4] = b"WTNN";
 const VERSION: u8 = 1;

@@ -1,24 +1,24 @@
-//! What is wrong with bytes that should be a network.
+//! Errors of bytes that should be a network.
 
 use crate::bytes::BYTES_MAX;
 use crate::layer::{SHIFT_MAX, WIDTH_MAX};
 use crate::state::LANES_MAX;
 
-/// Why bytes, or layers, are no network.
+/// Why bytes, or layers, are not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// The bytes are something else.
-    #[error("this is no network: the bytes of one begin with WTNN. Give a file that training wrote")]
+    #[error("this is no network: a network begins with the bytes WTNN. Give a file that training wrote")]
     NotANetwork,
     /// The bytes are of another version.
     #[error(
         "the network has format version {version}, and this release reads version 1: train it anew, or use a newer release"
     )]
     Version {
-        /// The version that they name.
+        /// Their version.
         version: u8,
     },
-    /// The bytes are not those that were written.
+    /// The bytes differ from those that were written.
     #[error(
         "the network's bytes are damaged (their checksum differs, or bytes are missing): copy the file again"
     )]
@@ -26,7 +26,7 @@ pub enum NetworkError {
     /// The bytes are more than a network may have.
     #[error("the network has {bytes} bytes, and {BYTES_MAX} is the most: train one with smaller layers")]
     TooLarge {
-        /// How many they are.
+        /// Their number.
         bytes: usize,
     },
     /// The bytes name an architecture that does not exist.
@@ -35,13 +35,13 @@ pub enum NetworkError {
         /// Its number.
         architecture: u8,
     },
-    /// The network is for a number of lanes that cannot be.
+    /// The network is for an impossible number of lanes.
     #[error("the network is for {lanes} lanes, and there are from 1 to {LANES_MAX}")]
     Lanes {
         /// The number.
         lanes: usize,
     },
-    /// A layer has a size that cannot be.
+    /// A layer has an impossible size.
     #[error(
         "a layer has {inputs} inputs and {outputs} outputs, and each must be from 1 to {WIDTH_MAX} and fit its rows"
     )]
@@ -76,7 +76,7 @@ pub enum NetworkError {
     Overflow {
         /// The output.
         output: usize,
-        /// What it could come to.
+        /// The greatest sum.
         most: i64,
     },
 }

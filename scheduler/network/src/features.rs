@@ -1,31 +1,45 @@
-//! Features of a task and of the lanes that it may go to, scale-free where that is possible: times count by their ratio to the least time
-//! that a lane takes for the task.
+//! Features of a task and of the lanes that it may go to, scale-free if possible. Times count by their ratio to the
+//! least time that a lane takes for the task.
 
 use crate::layer::ONE;
 use crate::log2::log2;
 use crate::state::{KIND_BUCKETS, LaneState, PRIORITIES, TaskState, WINDOWS};
 
-/// Features of a lane, in this order: the logarithm of the ratio of its completion (backlog and task) to the least one of all lanes; that of its time for the task to the least one;
-/// that of its backlog, and of as much as the least time more, to the least time; that of one more than its tasks; how much later than the least its completion is,
-/// in least times; the logarithm of the ratio of its time × weight to the least one, which is what the task takes of a lane beside what it takes elsewhere; its
-/// utilisation by window; whether nothing waits for it; and whether its time for the task is unknown.
+/// Number of features of a lane. In this order they are:
+///
+/// - the logarithm of its completion (backlog and task), relative to the least one of all lanes
+/// - the logarithm of its time for the task, relative to the least one
+/// - the logarithm of its backlog plus the least time, relative to the least time
+/// - the logarithm of its tasks plus one
+/// - how much later than the least its completion is, in least times
+/// - the logarithm of its time × weight, relative to the least one: what the task takes of the lane beside what it
+///   takes elsewhere
+/// - its utilisation by window
+/// - whether nothing waits for it
+/// - whether its time for the task is unknown
 pub const LANE_FEATURES: usize = 8 + WINDOWS;
-/// Features of a task: one for each priority and each bucket of kinds; the logarithms of one more than the tasks that wait by lane, of the least time in units of a
-/// microsecond (a quarter of it), and of the time to the deadline by the least time; whether it has a deadline; and the share of lanes that nothing waits for.
+/// Number of features of a task. In this order they are:
+///
+/// - one for each priority, and one for each bucket of kinds
+/// - the logarithm of one more than the waiting tasks by lane
+/// - a quarter of the logarithm of one more than the least time, in units of 1,024 ns
+/// - the logarithm of the time to the deadline, relative to the least time
+/// - whether it has a deadline
+/// - the share of lanes without tasks
 pub const TASK_FEATURES: usize = PRIORITIES + KIND_BUCKETS + 5;
-/// Features of which logarithms and ratios are taken lie within ± this: 8.
+/// Bound of the features that are logarithms and ratios: ±8.
 const FEATURE_MAX: i32 = 8 * ONE;
 const PPM: i64 = 1_000_000;
-/// Times above this count as this: 52 days.
+/// Greatest time that counts: 52 days.
 const TIME_NS_MAX: i64 = 1 << 52;
 const WEIGHT_MAX: i64 = 1 << 10;
 
 /// Features of a task and its lanes; each is within ±8 × [`ONE`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// The task's.
+    /// Features of the task.
     pub task: [i16; TASK_FEATURES],
-    /// Of each lane, excluded ones too.
+    /// Features of each lane, including excluded ones.
     pub lanes: Vec<[i16; LANE_FEATURES]>,
 }
 
@@ -45,7 +59,7 @@ pub(crate) fn utilisation(lane: &LaneState) -> [i16; WINDOWS] {
     lane.utilization_ppm.map(|ppm| share(ppm.clamp(0, PPM), PPM))
 }
 
-/// The least time that a lane that is not excluded takes for the task, where one is known; at least 1.
+/// Least known time of a lane that is not excluded for the task; 1 if none is known.
 fn least_ns(lanes: &[LaneState]) -> i64 {
     let known = lanes.iter().filter(|lane| !lane.is_excluded && lane.task_ns > 0);
     known.map(|lane| time(lane.task_ns)).min().unwrap_or(1)
@@ -145,7 +159,8 @@ mod tests {
         let lanes = [lane(3, 4_000, 1_000, 10), lane(0, 0, 2_500, 2)];
         let task = TaskState { priority: 2, kind: 1, waiting: 3, laxity_ns: Some(8_000) };
         let found = Features::new(&task, &lanes);
-        // 5,000 ÷ 2,500; 1; 5; 1 + 3; 2.5 later; 10,000 ÷ 5,000. Each is the difference of two logarithms that are rounded down.
+        // 5,000 ÷ 2,500; 1; 5; 1 + 3; 2.5 later; 10,000 ÷ 5,000. Each is the difference of two logarithms that are
+        // rounded down.
         assert_eq!(found.lanes[0], [1024, 0, 2378, 2048, 2560, 1024, 512, 256, 0, 0]);
         assert_eq!(found.lanes[1], [0, 1354, 0, 0, 0, 0, 512, 256, 1024, 0]);
         assert_eq!(found.task[..11], [0, 0, 1024, 0, 1024, 0, 0, 0, 0, 0, 0]);

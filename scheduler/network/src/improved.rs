@@ -25,8 +25,13 @@ pub struct Improved {
 }
 
 impl Improved {
-    /// Layers with these inputs and outputs, where E, J and C may be chosen: `embed` from a lane's and then the task's features to E, `join` from a lane's E and then the
-    /// mean's E to J, `advantage` from J to 1, `context` from the mean's E to C, `value` from C to 1.
+    /// A network of these layers, with free sizes E, J and C:
+    ///
+    /// - `embed`: a lane's and then the task's features to E
+    /// - `join`: a lane's E and then the mean's E to J
+    /// - `advantage`: J to 1
+    /// - `context`: the mean's E to C
+    /// - `value`: C to 1
     ///
     /// # Errors
     /// The layers do not fit each other.
@@ -58,14 +63,14 @@ impl Improved {
         let embedded = self.embed.outputs();
         let mut embeddings = Vec::with_capacity(eligible.len() * embedded);
         let mut totals = vec![0i32; embedded];
-        // What comes from the task is the same for all lanes.
+        // The sums of the task's features are the same for all lanes.
         self.embed.begin(LANE_FEATURES, &features.task, &mut sums);
         for index in &eligible {
             self.embed.activate(&sums, &features.lanes[*index], &mut lane);
             totals.iter_mut().zip(&lane).for_each(|(total, one)| *total += i32::from(*one));
             embeddings.extend_from_slice(&lane);
         }
-        // Activations behind this layer are not negative, so that the mean is rounded down, and 256 of them fit 32 bits.
+        // Activations of this layer are not negative, so that the mean is rounded down, and 256 of them fit 32 bits.
         let number = eligible.len() as i32;
         let mean: Vec<i16> = totals.iter().map(|total| (total / number) as i16).collect();
         self.context.activations(&mean, &mut sums, &mut lane);

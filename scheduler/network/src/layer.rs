@@ -4,42 +4,43 @@ use crate::error::NetworkError;
 
 /// The activation that stands for 1.
 pub const ONE: i32 = 1 << 10;
-/// Activations lie within ± this.
+/// Greatest size of activations, which lie within ± this.
 pub const ACTIVATION_MAX: i32 = i16::MAX as i32;
-/// Inputs and outputs of a layer are this many at most.
+/// Most inputs, and most outputs, of a layer.
 pub const WIDTH_MAX: usize = 2_048;
-/// Sums are shifted right by so many bits at most.
+/// Most bits by which sums are shifted right.
 pub const SHIFT_MAX: u8 = 24;
-/// Bits after the point of a score: those of an activation, and 8 more, so that scores that are close differ.
+/// Bits after the point of a score: those of an activation and 8 more, so that close scores differ.
 pub const SCORE_FRACTION_BITS: u32 = 18;
 const SCORE_BITS_MORE: u32 = SCORE_FRACTION_BITS - ONE.trailing_zeros();
 
-/// What makes one output of a layer: `(bias + Σ weight × input) × 2^-shift`.
+/// Numbers that make one output of a layer: `(bias + Σ weight × input) × 2^-shift`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightsRow {
-    /// In units of weight × activation.
+    /// Bias, in units of weight × activation.
     pub bias: i32,
-    /// Bits by which the sum is shifted right, rounding to the nearest; [`SHIFT_MAX`] at most.
+    /// Bits by which the sum is shifted right, rounding to the nearest; at most [`SHIFT_MAX`].
     pub shift: u8,
-    /// One of each input.
+    /// One weight for each input.
     pub weights: Vec<i8>,
 }
 
-/// A layer, each of whose outputs depends on all of its inputs.
+/// A layer in which each output depends on all inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
     inputs: usize,
     biases: Vec<i32>,
     shifts: Vec<u8>,
-    /// By output and input; 8-bit values, kept as wide as activations.
+    /// Weights by output and input; 8-bit values, kept as wide as activations.
     weights: Vec<i16>,
 }
 
 impl Layer {
-    /// A layer of rows.
+    /// Makes a layer of rows.
     ///
     /// # Errors
-    /// A row has another number of weights, there are too many rows or none, a shift is too large, or a sum could leave 32 bits.
+    /// A row has another number of weights, or there are too many rows or none. A shift is too large, or a sum could
+    /// leave 32 bits.
     pub fn new(inputs: usize, rows: &[WeightsRow]) -> Result<Self, NetworkError> {
         if !(1..=WIDTH_MAX).contains(&inputs) || !(1..=WIDTH_MAX).contains(&rows.len()) {
             return Err(NetworkError::Width { inputs, outputs: rows.len() });
@@ -51,7 +52,8 @@ impl Layer {
             if row.shift > SHIFT_MAX {
                 return Err(NetworkError::Shift { output, shift: row.shift });
             }
-            // No partial sum, in whatever order it is made, leaves this bound; rounding adds half of what is shifted out.
+            // No partial sum leaves this bound, whatever the order of its terms; rounding adds half of what is shifted
+            // out.
             let weights: i64 = row.weights.iter().map(|weight| i64::from(weight.unsigned_abs())).sum();
             let most = i64::from(row.bias.unsigned_abs()) + weights * i64::from(ACTIVATION_MAX);
             if most + (1 << SHIFT_MAX) > i64::from(i32::MAX) {
@@ -91,14 +93,14 @@ impl Layer {
         &self.weights[output * self.inputs..][..self.inputs]
     }
 
-    /// Sums of the biases and of the inputs from the given one on, as far as there are such.
+    /// Begins sums with the biases, and with the inputs from `first` on, if there are any.
     pub(crate) fn begin(&self, first: usize, inputs: &[i16], sums: &mut Vec<i32>) {
         sums.clear();
         let sum = |output: usize| self.biases[output] + product(&self.weights_of(output)[first..], inputs);
         sums.extend((0..self.outputs()).map(sum));
     }
 
-    /// Activations of sums that were begun, once the inputs from the first one on are added: what is negative is 0.
+    /// Activations of sums that were begun, after the leading inputs are added; negative ones become 0.
     pub(crate) fn activate(&self, sums: &[i32], inputs: &[i16], activations: &mut Vec<i16>) {
         activations.clear();
         let activation = |(output, sum): (usize, &i32)| {
@@ -116,7 +118,7 @@ impl Layer {
         self.activate(sums, inputs, activations);
     }
 
-    /// The output of this number as a score.
+    /// The output of this number, as a score.
     pub(crate) fn score(&self, output: usize, inputs: &[i16]) -> i64 {
         let sum = self.biases[output] + product(self.weights_of(output), inputs);
         (i64::from(sum) << SCORE_BITS_MORE) >> self.shifts[output]

@@ -5,13 +5,13 @@
 //!   (what a push policy sees) 16 bits      int8 weights, i32 sums
 //! ```
 //!
-//! It owns the features, the arithmetic and the bytes of a network; it must not know a clock, randomness, floats, the scheduler's state, or how
-//! networks are trained. All arithmetic is on integers whose bounds [`Network::from_bytes`] checks, so that no sum overflows and a choice has the same bits
-//! on every machine.
+//! The crate owns the features, the arithmetic and the bytes of a network. It must not know a clock, randomness,
+//! floats, the scheduler's state, or how networks are trained. All arithmetic is on integers with bounds that
+//! [`Network::from_bytes`] checks, so that no sum overflows and a choice has the same bits on every machine.
 //!
-//! - **Activations** and features are 16-bit integers; [`ONE`] of them stands for 1.
-//! - **Weights** have 8 bits. A row of a layer sums weight × activation in 32 bits, and its own shift brings the sum back: weight × 2^-shift is what the
-//!   weight stands for.
+//! - **Activations** and features are 16-bit integers; [`ONE`] stands for 1.
+//! - **Weights** have 8 bits. A row of a layer sums weight × activation in 32 bits, and its own shift brings the sum
+//!   back. A weight stands for weight × 2^-shift.
 //! - **Scores** have [`SCORE_FRACTION_BITS`] bits after the point: the higher, the better.
 #![deny(clippy::float_arithmetic, clippy::disallowed_types, clippy::disallowed_methods)]
 

@@ -1,13 +1,15 @@
-//! The binary logarithm in the fixed point of activations: 10 bits, found in as many steps. The scheduler's own has 32, and depends on this crate.
+//! The binary logarithm in the fixed point of activations: 10 bits, found in as many steps. The scheduler, which
+//! depends on this crate, has its own of 32 bits.
 
 use crate::layer::ONE;
 
 /// Bits after the point.
 const FRACTION_BITS: u32 = ONE.trailing_zeros();
 
-/// `⌊log₂(value) · ONE⌋` of a positive value, 0 of what is not; it never falls as `value` rises.
+/// `⌊log₂(value) · ONE⌋` of a positive value, and 0 of any other; it never falls as `value` rises.
 ///
-/// The exponent is the position of the highest bit, and the fraction comes bit by bit: squaring the mantissa doubles its logarithm.
+/// The exponent is the position of the highest bit, and the fraction comes bit by bit: squaring the mantissa doubles
+/// its logarithm.
 pub(crate) fn log2(value: i64) -> i32 {
     let value = value.max(1) as u64;
     let mut result = 63 - value.leading_zeros() as i32;

@@ -7,12 +7,12 @@ use crate::layer::Layer;
 use crate::paper::Paper;
 use crate::state::{LANES_MAX, LaneState, TaskState};
 
-/// What a network is made of.
+/// Layers of a network, by architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Architecture {
-    /// As published.
+    /// The architecture as published.
     Paper(Paper),
-    /// With features of each lane, masks, and value and advantage apart.
+    /// The improved architecture, with features of each lane, masks, and value and advantage apart.
     Improved(Improved),
 }
 
@@ -23,7 +23,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network of layers.
+    /// Makes a network of layers.
     ///
     /// # Errors
     /// It has more bytes than a network may have.
@@ -36,7 +36,7 @@ impl Network {
     /// Reads a network.
     ///
     /// # Errors
-    /// The bytes are no network, of another version, damaged, too many, or a sum in it could leave 32 bits.
+    /// The bytes are not a network, of another version, damaged or too many, or a sum in it could leave 32 bits.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, NetworkError> {
         Ok(Self { architecture: bytes::read(bytes)? })
     }
@@ -46,12 +46,12 @@ impl Network {
         bytes::write(&self.architecture)
     }
 
-    /// BLAKE3 of its bytes, 64 hexadecimal digits: the address under which it is named.
+    /// BLAKE3 of its bytes in 64 hexadecimal digits: the address that names it.
     pub fn hash(&self) -> String {
         blake3::hash(&self.to_bytes()).to_hex().to_string()
     }
 
-    /// The number of lanes that it is for; none: any number up to [`LANES_MAX`].
+    /// Number of lanes that it is for; `None` if it is for any number up to [`LANES_MAX`].
     pub fn lanes(&self) -> Option<usize> {
         match &self.architecture {
             Architecture::Paper(paper) => Some(paper.lanes()),
@@ -59,7 +59,7 @@ impl Network {
         }
     }
 
-    /// What it is made of.
+    /// Its layers, by architecture.
     pub fn architecture(&self) -> &Architecture {
         &self.architecture
     }
@@ -72,7 +72,8 @@ impl Network {
         }
     }
 
-    /// Score of each lane, in units of 2^-[`SCORE_FRACTION_BITS`](crate::SCORE_FRACTION_BITS); none of excluded lanes, and of all where the number of lanes is none that the network is for.
+    /// Score of each lane, in units of 2^-[`SCORE_FRACTION_BITS`](crate::SCORE_FRACTION_BITS); `None` for excluded
+    /// lanes. All are `None` if the network is not for this number of lanes.
     pub fn scores(&self, task: &TaskState, lanes: &[LaneState]) -> Vec<Option<i64>> {
         match &self.architecture {
             Architecture::Paper(paper) => paper.scores(task, lanes),
@@ -81,7 +82,7 @@ impl Network {
         }
     }
 
-    /// The index of the lane with the highest score, the first one of equals; none where no lane has a score.
+    /// Index of the lane with the highest score, the first one among equals; `None` if no lane has a score.
     pub fn choose(&self, task: &TaskState, lanes: &[LaneState]) -> Option<usize> {
         let scores = self.scores(task, lanes);
         let scored = scores.iter().enumerate().filter_map(|(index, score)| Some((index, (*score)?)));

@@ -1,12 +1,12 @@
-//! The architecture as it was published: utilisation of all lanes through a small convolution, beside queue lengths, the priority and the kind, through two dense layers
-//! to one score for each lane.
+//! The architecture as published. A small convolution takes the utilisation of all lanes. Two dense layers take its
+//! output, the queue lengths, the priority and the kind, and give one score for each lane.
 //!
 //! ```text
 //!   utilisation: lanes × windows ──► convolution over 3 lanes ──┐
 //!   queue lengths, priority, kind ──────────────────────────────┴──► hidden ──► output: a score for each lane
 //! ```
 //!
-//! It is for one number of lanes. The paper has no masks: lanes that are excluded are passed over when one is chosen, and nowhere else.
+//! It is for one number of lanes. The paper has no masks: excluded lanes are only skipped when a lane is chosen.
 
 use crate::error::NetworkError;
 use crate::features::{one_hot, utilisation};
@@ -15,7 +15,7 @@ use crate::layer::Layer;
 use crate::log2::log2;
 use crate::state::{KIND_BUCKETS, LANES_MAX, LaneState, PRIORITIES, TaskState, WINDOWS};
 
-/// Lanes that the convolution looks at: the one before, the lane and the one behind; 0 where there is none.
+/// Lanes that the convolution sees: the one before, the lane itself and the one behind; 0 stands for a missing one.
 pub const CONVOLUTION_LANES: usize = 3;
 
 /// The layers of the published architecture.
@@ -26,7 +26,8 @@ pub struct Paper {
     output: Layer,
 }
 
-/// Utilisation by lane and window, and what stands beside it: the logarithm of one more than the tasks of each lane, then the task's priority and kind.
+/// Inputs: utilisation by lane and window; and beside it the logarithm of one more than each lane's tasks, then the
+/// task's priority and kind.
 pub fn paper_inputs(task: &TaskState, lanes: &[LaneState]) -> (Vec<[i16; WINDOWS]>, Vec<i16>) {
     let mut beside = vec![0; lanes.len() + PRIORITIES + KIND_BUCKETS];
     for (length, lane) in beside.iter_mut().zip(lanes) {
@@ -38,8 +39,11 @@ pub fn paper_inputs(task: &TaskState, lanes: &[LaneState]) -> (Vec<[i16; WINDOWS
 }
 
 impl Paper {
-    /// Layers with these inputs and outputs, for L lanes, where C and H may be chosen: `convolution` from 3 lanes' windows to C, `hidden` from L × C (by lane, then channel), L queue lengths,
-    /// priority and kind to H, `output` from H to L.
+    /// A network of these layers for L lanes, with free sizes C and H:
+    ///
+    /// - `convolution`: 3 lanes' windows to C
+    /// - `hidden`: L × C (by lane, then channel), L queue lengths, priority and kind to H
+    /// - `output`: H to L
     ///
     /// # Errors
     /// The layers do not fit each other, or there are too many lanes.
@@ -63,7 +67,7 @@ impl Paper {
         self.output.outputs()
     }
 
-    /// Nothing where the number of lanes is another one.
+    /// Scores of the lanes; all `None` if there is another number of lanes.
     pub(crate) fn scores(&self, task: &TaskState, lanes: &[LaneState]) -> Vec<Option<i64>> {
         if lanes.len() != self.lanes() {
             return vec![None; lanes.len()];

@@ -1,14 +1,14 @@
-//! What a network is told of a task that arrives, and of the lanes.
+//! Input of a network: a task that arrives, and the lanes.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Classes of tasks, by their urgency.
+/// Number of classes of tasks, by urgency.
 pub const PRIORITIES: usize = 3;
-/// Buckets that kinds of tasks fall into.
+/// Number of buckets for kinds of tasks.
 pub const KIND_BUCKETS: usize = 8;
-/// Seconds of which a lane's utilisation is given, the last one first.
+/// Number of seconds for which a lane's utilisation is given, the last one first.
 pub const WINDOWS: usize = 2;
-/// Lanes that a network is asked about at most.
+/// Most lanes that a network is asked about.
 pub const LANES_MAX: usize = 256;
 
 /// The bucket of a kind of tasks, by the hash of its rate key.
@@ -19,29 +19,30 @@ pub fn kind_bucket(rate_key: &str) -> usize {
 /// A task that arrives. Values out of range count as the nearest one in range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskState {
-    /// How urgent it is: 0 critical, 1 interactive, 2 batch.
+    /// Urgency: 0 critical, 1 interactive, 2 batch.
     pub priority: usize,
     /// Bucket of its kind ([`kind_bucket`]).
     pub kind: usize,
-    /// Tasks that are known, this one not counted.
+    /// Number of other known tasks.
     pub waiting: i64,
-    /// Time until its deadline, in nanoseconds, negative behind it; none: it has no deadline.
+    /// Time until its deadline, in nanoseconds, negative after it; `None` if it has no deadline.
     pub laxity_ns: Option<i64>,
 }
 
 /// A lane that the task may go to, or that is excluded. Values out of range count as the nearest one in range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneState {
-    /// Tasks that wait for it alone, and the one that it works on.
+    /// Tasks that wait for it alone, plus the one that it works on.
     pub tasks: i64,
-    /// What it is predicted to take for them, in nanoseconds.
+    /// Predicted time for them, in nanoseconds.
     pub backlog_ns: i64,
-    /// What it is predicted to take for the task, in nanoseconds; 0 while nobody knows.
+    /// Predicted time for the task, in nanoseconds; 0 if it is unknown.
     pub task_ns: i64,
-    /// How fast it is over all kinds, by comparison with other lanes: its weight.
+    /// Speed over all kinds, relative to other lanes: its weight.
     pub weight: i64,
-    /// Share of the last second in which it worked, and of the whole second of the clock before the present one, in parts per million.
+    /// Share of the last second in which it worked, then of the whole clock second before the present one, in parts per
+    /// million.
     pub utilization_ppm: [i64; WINDOWS],
-    /// Whether it may not be chosen.
+    /// True if it may not be chosen.
     pub is_excluded: bool,
 }

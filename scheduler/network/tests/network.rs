@@ -1,8 +1,8 @@
-//! Networks from outside: the bits of their choices, their bytes, and what is wrong with other bytes.
+//! Tests of networks from outside: the bits of their choices, their bytes, and the errors of other bytes.
 
 use warptape_network::*;
 
-/// Numbers without end, from a seed (SplitMix64).
+/// Endless numbers from a seed (SplitMix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -63,7 +63,7 @@ impl Numbers {
     }
 }
 
-/// A dense layer with nothing saved: each sum by itself, in 64 bits.
+/// A dense layer without shortcuts: each sum by itself, in 64 bits.
 fn slowly(row: &WeightsRow, inputs: &[i64]) -> i64 {
     let pairs = row.weights.iter().zip(inputs);
     i64::from(row.bias) + pairs.map(|(weight, input)| i64::from(*weight) * input).sum::<i64>()
@@ -86,7 +86,7 @@ fn wide(values: &[i16]) -> Vec<i64> {
     values.iter().map(|value| i64::from(*value)).collect()
 }
 
-/// The scores by the diagrams of the two architectures, without regard to time.
+/// Scores by the diagrams of the two architectures, without regard to speed.
 fn reference(network: &Network, task: &TaskState, lanes: &[LaneState]) -> Vec<Option<i64>> {
     let layers = network.layers();
     if let Architecture::Paper(_) = network.architecture() {
@@ -141,7 +141,7 @@ fn scores_are_those_of_slow_sums_and_the_choice_is_the_first_of_the_greatest() {
     }
 }
 
-/// Sets of lanes that are alike have equal scores under the improved network, so that the first one that is not excluded wins.
+/// Equal lanes have equal scores under the improved network, so that the first one that is not excluded wins.
 #[test]
 fn ties_go_to_the_lowest_index_and_nothing_is_chosen_where_nothing_may_be() {
     let mut numbers = Numbers(2);
@@ -158,7 +158,7 @@ fn ties_go_to_the_lowest_index_and_nothing_is_chosen_where_nothing_may_be() {
     assert_eq!(network.choose(&task, &[lane; LANES_MAX + 1]), None);
 }
 
-/// The bits of fixed networks: whoever changes them changes what recorded decisions replay as.
+/// The bits of fixed networks: a change of them changes the replay of recorded decisions.
 #[test]
 fn decisions_of_fixed_networks_are_pinned() {
     let mut numbers = Numbers(3);
@@ -217,7 +217,7 @@ fn damage_is_found_wherever_it_is() {
     }
 }
 
-/// Whoever makes the checksum right again gets an error or a network that is asked without a panic.
+/// Bytes with a forged checksum give an error, or a network that answers without a panic.
 #[test]
 fn forged_bytes_are_an_error_or_a_network() {
     let mut numbers = Numbers(6);

@@ -1,24 +1,26 @@
-//! The capacity problem, which [`AskPrices`] poses, and its prices.
+//! The capacity problem that [`AskPrices`] poses, and its prices.
 //!
-//! Work of several kinds comes in a mix, and lanes of several classes differ in how fast they are at each kind. The greatest multiple λ of the
-//! mix that the lanes can keep up with is a linear program: class `c`, of `n_c` lanes, gives time `x_ck` to kind `k`,
+//! Work of several kinds comes in a mix, and lanes of several classes differ in how fast they are at each kind. A
+//! linear program finds the greatest multiple λ of the mix that the lanes can keep up with. Class `c`, of `n_c` lanes,
+//! gives time `x_ck` to kind `k`:
 //!
 //! ```text
 //!   maximise λ    with   Σ_c s_ck x_ck ≥ λ m_k  for each kind,    Σ_k x_ck ≤ n_c  for each class,    x ≥ 0
 //! ```
 //!
-//! where `m_k` is the kind's share of the work in lane time of the class that is fastest at it, and `s_ck` the speed of class `c` relative
-//! to that. Its dual gives the price `p_k` of a unit of work of each kind: `s_ck p_k` is what a moment of class `c` is worth on kind `k`, the
-//! same for all kinds that the class should work on, and less for all others.
+//! Here `m_k` is the kind's share of the work, in lane time of the class that is fastest at it. The speed of class `c`
+//! relative to that class is `s_ck`. The dual gives the price `p_k` of a unit of work of each kind. The worth of a
+//! moment of class `c` on kind `k` is `s_ck p_k`. It is the same for all kinds that the class should work on, and less
+//! for all others.
 //!
-//! It is solved outside of the scheduler, which takes the prices as an input: so its floats and its iterations decide nothing that a replay
-//! would have to repeat.
+//! The problem is solved outside of the scheduler, which takes the prices as an input. So its floats and its iterations
+//! decide nothing that a replay would have to repeat.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus, ZeroConeT};
 use warptape_events::journal::{AskPrices, KindDemand};
 
-/// Iterations after which it is given up; such problems take some twenty.
+/// Iterations after which the solver gives up; such problems take some twenty.
 const ITERATIONS_MAX: u32 = 200;
 
 /// The solution of the capacity problem.
@@ -26,15 +28,16 @@ const ITERATIONS_MAX: u32 = 200;
 pub struct Capacity {
     /// Work that the lanes can do in a second, in seconds of the class that is fastest at each kind.
     pub work_per_s: f64,
-    /// Price of each kind's work, in the order of the question; the work of the mix costs 1 together.
+    /// Price of each kind's work, in the order of the question; the whole mix costs 1.
     pub prices: Vec<f64>,
-    /// Lanes' worth of time that each class gives to each kind, by class and kind: the `x_ck` of the problem. Where several are best, one of them.
+    /// Time that each class gives to each kind, in lanes: the `x_ck` of the problem, by class and kind. It is one of
+    /// the best if there are several.
     pub allocation: Vec<Vec<f64>>,
 }
 
-/// Solves the capacity problem: `mix` is the share of each kind in the work, `lanes` the number of lanes of each class and
-/// `speeds[class][kind]` how fast it is relative to the class that is fastest at the kind, 0 where it cannot do it. `None` where a kind can be
-/// done by nobody, or the solver does not come to an end.
+/// Solves the capacity problem. `mix` is the share of each kind in the work, and `lanes` the number of lanes of each
+/// class. `speeds[class][kind]` is the speed relative to the class that is fastest at the kind; 0 if the class cannot
+/// do it. `None` if no class can do some kind, or if the solver does not come to an end.
 pub fn capacity(mix: &[f64], lanes: &[f64], speeds: &[Vec<f64>]) -> Option<Capacity> {
     let (kinds, classes) = (mix.len(), lanes.len());
     let is_done =
@@ -42,7 +45,8 @@ pub fn capacity(mix: &[f64], lanes: &[f64], speeds: &[Vec<f64>]) -> Option<Capac
     if (0..kinds).any(|kind| mix[kind] > 0.0 && !is_done(kind)) {
         return None;
     }
-    // The dual: minimise Σ n_c w_c with w_c ≥ s_ck p_k, Σ m_k p_k = 1, p ≥ 0; its variables are the prices and then the w_c.
+    // The dual is: minimise Σ n_c w_c with w_c ≥ s_ck p_k, Σ m_k p_k = 1, p ≥ 0. Its variables are the prices and then
+    // the w_c.
     let mut linear = vec![0.0; kinds];
     linear.extend(lanes);
     let (mut rows, mut columns, mut values, mut limits) = (Vec::new(), Vec::new(), Vec::new(), vec![1.0]);
@@ -78,7 +82,8 @@ pub fn capacity(mix: &[f64], lanes: &[f64], speeds: &[Vec<f64>]) -> Option<Capac
     match solver.solution.status {
         SolverStatus::Solved | SolverStatus::AlmostSolved => {
             let prices = solver.solution.x[..kinds].iter().map(|price| price.max(0.0)).collect();
-            // The time that a class gives to a kind is the dual of the price's limit there; limits stand in the order in which they were set.
+            // The time that a class gives to a kind is the dual of the price's limit there. Limits stand in the order
+            // in which they were set.
             let mut duals = solver.solution.z[1..].iter();
             let mut time = |speed: &f64| match *speed > 0.0 {
                 true => duals.next().map_or(0.0, |time| time.max(0.0)),
@@ -91,8 +96,9 @@ pub fn capacity(mix: &[f64], lanes: &[f64], speeds: &[Vec<f64>]) -> Option<Capac
     }
 }
 
-/// Prices of a unit of cost of each kind, in the order of the question; none where the problem cannot be solved. They are in the unit of the
-/// question's times, so that a price by a time is what a moment is worth; only their ratios mean something.
+/// Prices of a unit of cost of each kind, in the order of the question; empty if the problem cannot be solved. They are
+/// in the unit of the question's times, so that a price divided by a time is the worth of a moment. Only their ratios
+/// mean something.
 pub fn solve(question: &AskPrices) -> Vec<i64> {
     let fastest: Vec<f64> = question.kinds.iter().map(fastest_fs).collect();
     let work: Vec<f64> =
@@ -110,11 +116,11 @@ pub fn solve(question: &AskPrices) -> Vec<i64> {
     let speeds: Vec<Vec<f64>> =
         (0..lanes.len()).map(|class| (0..mix.len()).map(|kind| speed(class, kind)).collect()).collect();
     let Some(Capacity { prices, .. }) = capacity(&mix, &lanes, &speeds) else { return Vec::new() };
-    // A price of 1 would be that of kinds that all classes do alike: its unit of cost is worth the time that it takes.
+    // A kind that all classes do equally fast has a price of 1: its unit of cost is worth the time that it takes.
     prices.iter().zip(&fastest).map(|(price, fs)| (price * fs).max(1.0) as i64).collect()
 }
 
-/// Time of a unit of cost on the class that is fastest, in femtoseconds.
+/// Time of a unit of cost on the fastest class, in femtoseconds.
 fn fastest_fs(kind: &KindDemand) -> f64 {
     kind.fs_per_cost.iter().filter(|fs| **fs > 0).min().map_or(0.0, |fs| *fs as f64)
 }
@@ -129,12 +135,13 @@ mod tests {
 
     #[test]
     fn the_capacity_of_unlike_lanes_is_that_of_the_best_assignment() {
-        // Two classes, each twice as fast at its own kind: each does its own, 3 + 1 of work, if the mix is 3 to 1.
+        // Two classes are each twice as fast at their own kind. Each does its own, 3 + 1 of work, if the mix is 3 to 1.
         let own = capacity(&[0.75, 0.25], &[3.0, 1.0], &[vec![1.0, 0.5], vec![0.5, 1.0]]).unwrap();
         close(own.work_per_s, 4.0);
         // All of the work is of one kind: 3 + 0.5.
         close(capacity(&[1.0, 0.0], &[3.0, 1.0], &[vec![1.0, 0.5], vec![0.5, 1.0]]).unwrap().work_per_s, 3.5);
-        // 8 Volta, 4 Turing, 4 Radeon and three kinds in equal parts: Turing and Radeon have one each, Volta the rest.
+        // 8 Volta, 4 Turing, 4 Radeon and three kinds in equal parts: Turing and Radeon have one kind each, Volta does
+        // the rest.
         let speeds = [vec![1.0, 1.0, 1.0], vec![0.447, 0.662, 0.743], vec![0.841, 0.970, 0.80]];
         let mixed = capacity(&[1.0 / 3.0; 3], &[8.0, 4.0, 4.0], &speeds).unwrap();
         close(mixed.work_per_s, 8.0 + 4.0 * 0.743 + 4.0 * 0.970);
@@ -169,7 +176,8 @@ mod tests {
             kind("b", 1, &[1_000_000_000_000, 1_000_000_000_000]),
         ]));
         let ratio = prices[1] as f64 / prices[0] as f64;
-        // The first class is as well off with both; the second with the kind that it is as fast at.
+        // Both kinds are worth the same to the first class; the second is better off with the kind that it is as fast
+        // at.
         assert!((ratio - 1_000.0).abs() < 0.1, "{prices:?}");
         assert!(solve(&question(vec![kind("a", 0, &[1, 1])])).is_empty());
         assert!(solve(&question(vec![kind("a", 1, &[0, 0])])).is_empty());

@@ -1,7 +1,7 @@
-//! Anomalies: residuals that are further from the others than their robust deviation allows.
+//! Anomalies: residuals that are farther from the others than their robust deviation allows.
 //!
-//! The deviation is the median distance from the median, times 1.4826, which is the standard deviation where residuals are normally distributed
-//! (Hampel, 1974). Up to half of the residuals may be anything without moving it.
+//! The deviation is the median distance from the median, times 1.4826. This is the standard deviation if residuals are
+//! normally distributed (Hampel, 1974). Up to half of the residuals may have any value without moving it.
 
 use std::collections::VecDeque;
 
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::LANE_E6;
 
-/// Residuals that are kept.
+/// Most residuals that are kept.
 const RESIDUALS: usize = 128;
-/// Residuals before anything is judged.
+/// Residuals that are needed before one is judged.
 const RESIDUALS_MIN: usize = 32;
-/// The least deviation: a hundredth of a lane. Where all residuals are the same a small one is no anomaly.
+/// Least deviation: a hundredth of a lane. Otherwise a small residual would be an anomaly if all others are equal.
 const DEVIATION_E6_MIN: i64 = LANE_E6 / 100;
 
 /// The last residuals, the oldest first.
@@ -22,10 +22,10 @@ pub(super) struct Residuals {
     recent: VecDeque<i64>,
 }
 
-/// A residual as it was judged.
+/// Verdict on a residual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Judged {
-    /// Its distance from the median, by the deviation, times a thousand.
+    /// Distance from the median, in deviations times a thousand.
     pub(super) deviations_e3: i64,
     /// The deviation.
     pub(super) deviation_e6: i64,
@@ -40,7 +40,7 @@ fn median(values: &mut [i64]) -> i64 {
 }
 
 impl Residuals {
-    /// Judges a residual by those before it; nothing where there are too few.
+    /// Judges a residual by those before it; `None` if there are too few.
     pub(super) fn judge(&self, residual_e6: i64) -> Option<Judged> {
         if self.recent.len() < RESIDUALS_MIN {
             return None;
@@ -76,7 +76,7 @@ mod tests {
             residuals.push((number % 11 - 5) * 100_000);
             assert_eq!(residuals.judge(0), None, "too few");
         }
-        // Half of the others are anything.
+        // One of the others is far off.
         residuals.push(50 * LANE_E6);
         let judged = residuals.judge(2_000_000).unwrap();
         assert_eq!((judged.median_e6, judged.deviation_e6), (0, 444_780));

@@ -1,5 +1,5 @@
-//! The forecast of what arrives: a level and a season about it, both smoothed (Holt-Winters without a trend, additive, in the form of error
-//! correction), with its own error measured at the time that a lane takes to start.
+//! The forecast of arrivals: a smoothed level, and a smoothed season about it. This is Holt-Winters without a trend,
+//! additive, in the form of error correction. Its own error is measured as far ahead as a lane takes to start.
 
 use std::collections::VecDeque;
 
@@ -9,39 +9,40 @@ use warptape_events::journal::AutoscaleConfig;
 use super::anomaly::Residuals;
 use super::{LANES_E6_MAX, season};
 
-/// The level takes this share of a residual, and a window of the season a further one of the rest.
+/// Share of a residual that the level takes, 1/8, and below the share of the rest that a window of the season takes,
+/// 1/4.
 const LEVEL_SMOOTHING: i64 = 8;
 const SEASON_SMOOTHING: i64 = 4;
-/// Errors, and the load that they are relative to, are smoothed by this share.
+/// Share by which a window moves the mean error and the mean load: 1/64.
 const ERROR_SMOOTHING: i64 = 64;
 /// Forecasts that must have been compared before there is an error.
 const COMPARED_MIN: i64 = 16;
 /// Windows between two searches for a season.
 const SEARCH_WINDOWS: i64 = 32;
-/// Windows that may be missing, in which nothing arrived; after more nothing is known any more.
+/// Most missing windows, in which nothing arrived; after more of them the state is forgotten.
 const MISSING_MAX: i64 = 64;
 
-/// What is known of arrivals.
+/// State of the forecast.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Forecast {
-    /// Number of the last window; none before the first.
+    /// Number of the last window; `None` before the first.
     number: Option<i64>,
-    /// What arrived in the last windows, the oldest first.
+    /// Arrivals of the last windows, the oldest first.
     history: VecDeque<i64>,
     level_e6: i64,
-    /// What each window of the season is above the level, by its number; empty: no season is known.
+    /// Difference of each window of the season from the level, by its number; empty if no season is known.
     season_e6: Vec<i64>,
-    /// What was forecast for windows to come, the next one first.
+    /// Forecasts of windows to come, the next one first.
     issued_e6: VecDeque<i64>,
-    /// Smoothed distances of forecasts from what came, and what came.
+    /// Smoothed distance of forecasts from arrivals and, below, smoothed arrivals.
     error_e6: i64,
     mean_e6: i64,
-    /// Forecasts that were compared since the season is known, or since the beginning.
+    /// Forecasts that were compared since the season became known, or since the beginning.
     compared: i64,
     residuals: Residuals,
 }
 
-/// What is said after a window.
+/// Findings of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) forecast_e6: Option<i64>,
@@ -51,12 +52,12 @@ pub(super) struct Seen {
 }
 
 impl Forecast {
-    /// Windows of the season; 0: none is known.
+    /// Windows of the season; 0 if none is known.
     pub(super) fn season_windows(&self) -> i32 {
         self.season_e6.len() as i32
     }
 
-    /// Learns of a window, and of those before it that are missing.
+    /// Learns from a window, and from the missing windows before it.
     pub(super) fn observe(
         &mut self,
         config: &AutoscaleConfig,
@@ -89,7 +90,8 @@ impl Forecast {
                 seen.deviations_e3 = Some(judged.deviations_e3);
                 seen.is_anomaly = most > 0 && judged.deviations_e3 > most * 1_000;
                 if seen.is_anomaly {
-                    // An anomaly teaches no more than what is just none: a level that has moved for good is followed all the same.
+                    // An anomaly teaches as much as the largest residual that is none, so that a lasting change of the
+                    // level is followed.
                     let farthest_e6 = judged.deviation_e6.saturating_mul(most);
                     learnt_e6 =
                         residual_e6.clamp(judged.median_e6 - farthest_e6, judged.median_e6 + farthest_e6);
@@ -111,7 +113,7 @@ impl Forecast {
         seen
     }
 
-    /// The forecast of a window.
+    /// Forecast of a window.
     fn at(&self, number: i64) -> i64 {
         let above_e6 = match self.season_e6.len() {
             0 => 0,
@@ -120,7 +122,7 @@ impl Forecast {
         (self.level_e6 + above_e6).clamp(0, LANES_E6_MAX)
     }
 
-    /// Compares what arrived with what was forecast for it.
+    /// Compares arrivals with their forecast.
     fn compare(&mut self, horizon: usize, arrived_e6: i64) {
         if self.issued_e6.len() < horizon {
             return;
@@ -128,7 +130,7 @@ impl Forecast {
         let Some(forecast_e6) = self.issued_e6.pop_front() else { return };
         let error_e6 = (arrived_e6 - forecast_e6).abs();
         self.compared += 1;
-        // A mean of all at first.
+        // The first forecasts give a plain mean.
         let by = self.compared.min(ERROR_SMOOTHING);
         self.error_e6 += (error_e6 - self.error_e6) / by;
         self.mean_e6 += (arrived_e6 - self.mean_e6) / by;
@@ -146,7 +148,7 @@ impl Forecast {
     fn remember(&mut self, config: &AutoscaleConfig, arrived_e6: i64) {
         let most = match config.season_windows {
             0 => season::HISTORY_WINDOWS,
-            // Once it is known it corrects itself.
+            // A known season corrects itself.
             windows => windows as usize,
         };
         while self.history.len() >= most {
@@ -155,7 +157,8 @@ impl Forecast {
         self.history.push_back(arrived_e6);
     }
 
-    /// Takes the season that is given once one of it has passed; or looks for one now and then, while there is none or forecasts are wrong.
+    /// Takes the configured season once one of it has passed. Otherwise searches for one now and then, while none is
+    /// known or forecasts are wrong.
     fn look_for_season(&mut self, config: &AutoscaleConfig, number: i64) {
         let given = config.season_windows as usize;
         let found = match given {
@@ -172,7 +175,7 @@ impl Forecast {
         };
         let Some(found) = found else { return };
         (self.level_e6, self.season_e6) = season::profile(self.history.make_contiguous(), number, found);
-        // What was measured before is about another forecast.
+        // Earlier measurements are about another forecast.
         self.issued_e6.clear();
         (self.error_e6, self.mean_e6, self.compared) = (0, 0, 0);
         self.residuals.clear();

@@ -1,17 +1,18 @@
-//! The scheduler's own figures of windows, and the decision that another number of lanes is wanted.
+//! Figures of the windows of a running scheduler, and the decision that another number of lanes is wanted.
 //!
 //! ```text
 //!   Completed ──► rows and their time ────────┐
 //!   SliceDone ──► time, Finish ──► its task ──┴──► the first step at or after a window's end: figures ──► Autoscaler ──► another wish: Scale
 //! ```
 //!
-//! Windows begin at multiples of their length since the epoch. A window is judged before the input of the step that ends it is applied, so that its
-//! figures hold what happened in it and nothing else; windows in which no step fell held nothing. The first window of a life tells nothing where it is
-//! not whole.
+//! Windows begin at multiples of their length since the epoch. A window is judged before the input of the step that
+//! ends it is applied, so that its figures hold only what happened in it. Windows without a step held nothing. The
+//! first window of a life is not judged if it is not whole.
 //!
-//! What waits is estimated as lane time by what a row and a task took in the mean, so that no step walks over tasks: a task with units that no lane has
-//! begun counts as a whole one. What arrived is what was done and by what more waits than before. Lanes count alike, whatever their class, and one that
-//! works on a slice beside a batch counts for both.
+//! Waiting work is estimated as lane time from the mean time of a row and of a task, so that no step walks over tasks.
+//! A task with units that no lane has begun counts as a whole one. Arrived work is the finished work plus the growth of
+//! the waiting work. Lanes count alike, whatever their class; a lane that works on a slice beside a batch counts for
+//! both.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{AutoscaleConfig, Decision, Scale};
@@ -23,7 +24,7 @@ use crate::life::Life;
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// What a row and a task take follows a window by this share.
+/// Share by which a window moves the mean time of a row and of a task: 1/4.
 const SMOOTHING: i64 = 4;
 /// Shortest window: a second.
 const WINDOW_NS_MIN: i64 = 1_000_000_000;
@@ -35,34 +36,35 @@ const NS_PS: i64 = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Live {
     scaler: Autoscaler,
-    /// Number of the window that is under way, and whether it has been from its begin on.
+    /// Number of the current window, and below whether it was counted from its begin on.
     number: i64,
     is_whole: bool,
-    /// Time in which lanes worked on what ended in it; of lanes that were lost meanwhile, slices count and batches do not.
+    /// Lane time of the work that ended in the window. The slices of lanes that were lost meanwhile count, their
+    /// batches do not.
     busy_ns: i64,
-    /// What was done in it.
+    /// Finished rows and, below, finished tasks.
     rows: Done,
     tasks: Done,
-    /// What a row and a task take, in picoseconds and nanoseconds, smoothed; 0 while none is known.
+    /// Smoothed time of a row in picoseconds and, below, of a task in nanoseconds; 0 while unknown.
     row_ps: i64,
     task_ns: i64,
-    /// What waited at the end of the window before.
+    /// Work that waited at the end of the previous window, in nanoseconds.
     waited_ns: i64,
-    /// The last wish.
+    /// The last wish; `None` before the first.
     wish: Option<Wish>,
-    /// Hash of all that changes with windows alone.
+    /// Hash of everything that only windows change.
     digest: u64,
     contribution: u64,
 }
 
-/// What was done of one sort.
+/// Finished work of one sort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Done {
     number: i64,
     service_ns: i64,
 }
 
-/// All mistakes of a configuration; empty when it is good.
+/// All mistakes of a configuration; empty if it is good.
 pub fn check_autoscale(config: &AutoscaleConfig) -> Vec<ConfigMistake> {
     let ranges = [
         ("lanes_min", i64::from(config.lanes_min), 1, i64::from(LANES_WANTED_MAX)),
@@ -101,7 +103,7 @@ impl Done {
         self.service_ns = self.service_ns.saturating_add(service_ns.clamp(0, DURATION_NS_MAX));
     }
 
-    /// What one took, times a factor, smoothed; what was known where none was done.
+    /// Smoothed time of one, times a factor; the known value if none was finished.
     fn each(self, known: i64, factor: i64) -> i64 {
         if self.number == 0 {
             return known;
@@ -113,7 +115,7 @@ impl Done {
 }
 
 impl Live {
-    /// From a time on, with as many lanes as there are.
+    /// Autoscaling from a time on, with as many wanted lanes as there are.
     pub(crate) fn new(config: &AutoscaleConfig, at_ns: i64, lanes: usize, hash: &mut StateHash) -> Self {
         let mut live = Self {
             scaler: Autoscaler::new(*config, lanes as i32),
@@ -134,19 +136,19 @@ impl Live {
         live
     }
 
-    /// The last wish.
+    /// The last wish; `None` before the first.
     pub(crate) fn wish(&self) -> Option<&Wish> {
         self.wish.as_ref()
     }
 
-    /// When the window that is under way ends.
+    /// End of the current window.
     fn ends_ns(&self) -> i64 {
         (self.number + 1).saturating_mul(self.scaler.config().window_ns)
     }
 
     fn digest_now(&self) -> u64 {
         let scaler = self.scaler.hash() as i64;
-        // What is told of a wish follows from the window's figures, which the scaler has seen, but for these two.
+        // A wish follows from the window's figures, which the scaler has seen, except for these two.
         let (waiting_ns, lanes) = self.wish.map_or((-1, -1), |wish| (wish.waiting_ns, wish.lanes_in_service));
         let fields = [scaler, self.row_ps, self.task_ns, self.waited_ns, waiting_ns, i64::from(lanes)];
         hash_component(Component::Scaling, fields)
@@ -161,24 +163,24 @@ impl Live {
         hash_component(Component::Scaling, [self.number, is_whole, self.busy_ns, done, digest])
     }
 
-    /// Hash of it, by walking.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         Self { digest: self.digest_now(), ..self.clone() }.hash()
     }
 
-    /// A lane is done with a batch.
+    /// Counts a batch that a lane has finished.
     pub(crate) fn batch_done(&mut self, rows: i64, service_ns: i64, hash: &mut StateHash) {
         self.rows.add(rows, service_ns);
         self.worked(service_ns, hash);
     }
 
-    /// A task is finished, which lanes took so long for.
+    /// Counts a finished task and its lane time.
     pub(crate) fn task_done(&mut self, service_ns: i64, hash: &mut StateHash) {
         self.tasks.add(1, service_ns);
         self.refresh(hash);
     }
 
-    /// A lane has worked so long on what it is done with.
+    /// Counts lane time of finished work.
     pub(crate) fn worked(&mut self, service_ns: i64, hash: &mut StateHash) {
         self.busy_ns = self.busy_ns.saturating_add(service_ns.clamp(0, DURATION_NS_MAX));
         self.refresh(hash);
@@ -190,7 +192,7 @@ impl Live {
     }
 }
 
-/// What waits, as lane time.
+/// Waiting work, as lane time in nanoseconds.
 fn waiting_ns(life: &Life, row_ps: i64, task_ns: i64) -> i64 {
     let rows: i64 = life.partitions.values().map(|partition| partition.waiting_rows).sum();
     let of_rows = i128::from(rows) * i128::from(row_ps) / i128::from(NS_PS);
@@ -205,7 +207,7 @@ struct Ended {
     task_ns: i64,
 }
 
-/// The window that is under way if it has ended by a time, with the state as the steps within it left it.
+/// The current window if it has ended by a time, with the state as the steps within it left it.
 fn ended(life: &Life, at_ns: i64) -> Option<Ended> {
     let live = life.learnt.later.autoscale.as_ref().filter(|_| !life.clock.draining)?;
     if at_ns < live.ends_ns() {
@@ -220,7 +222,7 @@ fn ended(life: &Life, at_ns: i64) -> Option<Ended> {
     Some(Ended { figures, row_ps, task_ns })
 }
 
-/// Judges the window that is under way if it has ended by a time.
+/// Judges the current window if it has ended by a time.
 pub(crate) fn end_window(life: &mut Life, at_ns: i64, decisions: &mut Vec<Decision>) {
     let Some(Ended { figures, row_ps, task_ns }) = ended(life, at_ns) else { return };
     let Life { learnt, hash, .. } = life;
@@ -241,7 +243,7 @@ pub(crate) fn end_window(life: &mut Life, at_ns: i64, decisions: &mut Vec<Decisi
     live.refresh(hash);
 }
 
-/// Why another number of lanes is wanted as the window that is under way ends.
+/// Why another number of lanes is wanted at the end of the current window.
 pub(crate) fn account(life: &Life, at_ns: i64) -> Account {
     let (Some(live), Some(ended)) = (&life.learnt.later.autoscale, ended(life, at_ns)) else {
         return Account::default();
@@ -252,7 +254,7 @@ pub(crate) fn account(life: &Life, at_ns: i64) -> Account {
     account
 }
 
-/// When the window that is under way ends, so that somebody wakes for it.
+/// End of the current window, for which a wake is needed; `i64::MAX` without autoscaling.
 pub(crate) fn wake_ns(life: &Life) -> i64 {
     let live = life.learnt.later.autoscale.as_ref().filter(|_| !life.clock.draining);
     live.map_or(i64::MAX, Live::ends_ns)

@@ -1,4 +1,4 @@
-//! Autoscaling: how many lanes are wanted, by what they did and by what is expected to come.
+//! Autoscaling: how many lanes are wanted, by the work that they did and by the work that is expected.
 //!
 //! ```text
 //!   figures of a window ──► forecast ──► residual ──► anomaly?
@@ -10,12 +10,13 @@
 //!                                                                                                             Wish
 //! ```
 //!
-//! A *load* is a number of lanes that work without a pause, times a million (`_e6`). Both policies divide a load by the target of utilisation, and add
-//! what works off the waiting work in time; they differ in the load alone. More lanes are wanted at once, and fewer only if they would still be
-//! below the target by the hysteresis, and for as many windows as the hold has.
+//! A *load* is a number of lanes that work without a pause, times a million (`_e6`). Both policies divide a load by the
+//! target of utilisation, and add lanes that work off the waiting work in time; only the load differs. More lanes are
+//! wanted at once. Fewer are wanted only if they would have stayed below the target by the hysteresis in each window of
+//! the hold.
 //!
-//! It owns the wish; but for `live`, which makes the windows of a running scheduler, it must not know lanes, tasks or who starts what. Windows come in
-//! with their figures, and all arithmetic is of integers.
+//! The module owns the wish. Except for `live`, which makes the windows of a running scheduler, it must not know lanes,
+//! tasks or who starts what. Windows come in with their figures, and all arithmetic is on integers.
 
 mod account;
 mod anomaly;
@@ -37,7 +38,7 @@ use reactive::Stabilizer;
 pub const LANE_E6: i64 = 1_000_000;
 /// Longest season, in windows: a day of windows of a minute.
 pub const SEASON_WINDOWS_MAX: i32 = 1_440;
-/// Greatest number of lanes that a load is counted to.
+/// Most lanes that a load counts for.
 const LANES_E6_MAX: i64 = 1_000_000 * LANE_E6;
 
 /// Windows that pass until a lane that is started now works: at least 1.
@@ -47,49 +48,52 @@ fn horizon(config: &AutoscaleConfig) -> usize {
     windows.clamp(1, i64::from(SEASON_WINDOWS_MAX)) as usize
 }
 
-/// What a window was. Work is lane time in nanoseconds.
+/// Figures of a window. Work is lane time in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Number of the window: the time of its begin by the length of windows. It rises from window to window.
+    /// Number of the window: its begin divided by the length of windows. It rises from window to window.
     pub number: i64,
-    /// Time in which lanes worked, of all lanes together.
+    /// Time that all lanes together worked.
     pub busy_ns: i64,
     /// Work that arrived.
     pub arrived_ns: i64,
-    /// Work that waits at the window's end, without what lanes work on.
+    /// Work that waits at the window's end, without the work in progress.
     pub waiting_ns: i64,
     /// Lanes in service at the window's end.
     pub lanes: i32,
 }
 
-/// How many lanes are wanted after a window, and what that was judged on.
+/// Number of lanes wanted after a window, and the figures that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
-    /// Lanes that are wanted.
+    /// Wanted lanes.
     pub lanes: i32,
-    /// Why so many.
+    /// Reason for this number.
     pub reason: ScaleReason,
-    /// Share of their time in which the lanes in service worked, in percent; what worked before it left counts too, so it may be above 100.
+    /// Share of the time of lanes in service that was worked, in percent. It may exceed 100, because the work of lanes
+    /// that left counts too.
     pub utilization_percent: i64,
     /// Lanes in service at the window's end.
     pub lanes_in_service: i32,
-    /// Work that waited then, as lane time in nanoseconds.
+    /// Work that waited at the window's end, as lane time in nanoseconds.
     pub waiting_ns: i64,
-    /// What arrived in the window, as a load.
+    /// Work that arrived in the window, as a load.
     pub arrived_e6: i64,
     /// The load that lanes are wanted for, without waiting work.
     pub load_e6: i64,
-    /// Whether that load is a forecast, or at least one.
+    /// True if that load is a forecast, or the greater one of a forecast and the present load.
     pub is_by_forecast: bool,
-    /// The greatest load that is forecast until a lane that is started now works, and in the window after; none: nothing is known.
+    /// Greatest forecast load until a lane that is started now works, and in the window after; `None` if nothing is
+    /// known.
     pub forecast_e6: Option<i64>,
-    /// Mean error of forecasts as far ahead, in millionths of the mean load; none: too few have come true or not.
+    /// Mean error of forecasts as far ahead, in millionths of the mean load; `None` if too few have been compared.
     pub error_ppm: Option<i64>,
-    /// Windows of the season that the forecast goes by; 0: none.
+    /// Windows of the forecast's season; 0: none.
     pub season_windows: i32,
-    /// How far what arrived was from the forecast of the window before, in robust standard deviations times a thousand; none: too little is known.
+    /// Distance of what arrived from the forecast of the window before, in robust standard deviations times a thousand;
+    /// `None` if too little is known.
     pub deviations_e3: Option<i64>,
-    /// Whether what arrived is an anomaly.
+    /// True if what arrived is an anomaly.
     pub is_anomaly: bool,
 }
 
@@ -101,13 +105,13 @@ pub struct Autoscaler {
     stabilizer: Stabilizer,
 }
 
-/// A time by a window, as a load.
+/// A time divided by a window, as a load.
 fn load_e6(work_ns: i64, window_ns: i64) -> i64 {
     let load_e6 = i128::from(work_ns.max(0)) * i128::from(LANE_E6) / i128::from(window_ns.max(1));
     load_e6.min(i128::from(LANES_E6_MAX)) as i64
 }
 
-/// The load that lanes are wanted for, and what it is.
+/// The load that lanes are wanted for, and its cause.
 fn load_that_counts(config: &AutoscaleConfig, seen: &Seen, busy_e6: i64) -> (i64, ScaleReason) {
     let is_trusted =
         seen.error_ppm.is_some_and(|error_ppm| error_ppm <= i64::from(config.error_percent_max) * 10_000);
@@ -121,13 +125,13 @@ fn load_that_counts(config: &AutoscaleConfig, seen: &Seen, busy_e6: i64) -> (i64
 }
 
 impl Autoscaler {
-    /// One that has seen no window; so many lanes are wanted until then.
+    /// A state that has seen no window, in which so many lanes are wanted.
     pub fn new(config: AutoscaleConfig, lanes: i32) -> Self {
         let stabilizer = Stabilizer::new(lanes.clamp(config.lanes_min, config.lanes_max));
         Self { config, forecast: Forecast::default(), stabilizer }
     }
 
-    /// How lanes are wanted.
+    /// The configuration.
     pub fn config(&self) -> &AutoscaleConfig {
         &self.config
     }

@@ -8,15 +8,15 @@ use warptape_events::journal::{AutoscaleConfig, ScaleReason};
 
 use super::LANE_E6;
 
-/// What is wanted, and what would have done in the last windows.
+/// Wanted lanes, and lanes that would have been enough in the last windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stabilizer {
     lanes: i32,
-    /// Lanes that would have done with the hysteresis, of the windows of the hold, the oldest first.
+    /// Lanes that would have been enough with the hysteresis in the windows of the hold, the oldest first.
     recent: VecDeque<i32>,
 }
 
-/// Lanes that work a share of their time for a load, at least one; waiting work has lanes of its own.
+/// Lanes for a load at this utilisation, at least one; waiting work gets lanes of its own.
 fn lanes_for(load_e6: i64, waiting_e6: i64, utilization_percent: i32) -> i32 {
     let by_load_e6 = load_e6 * 100 / i64::from(utilization_percent.max(1));
     let lanes = (by_load_e6 + waiting_e6 + LANE_E6 - 1) / LANE_E6;
@@ -32,8 +32,8 @@ impl Stabilizer {
         self.lanes
     }
 
-    /// Lanes that would do for a load and waiting work, and those that would have done with the hysteresis in each window of the hold, this one
-    /// included.
+    /// Lanes that are enough for a load and waiting work. Second, the most lanes that were enough with the hysteresis
+    /// in a window of the hold, including this one.
     pub(super) fn lanes_for(&self, config: &AutoscaleConfig, load_e6: i64, waiting_e6: i64) -> (i32, i32) {
         let &AutoscaleConfig { utilization_percent, hysteresis_percent, hold_windows, .. } = config;
         let least = lanes_for(load_e6, waiting_e6, utilization_percent);
@@ -42,7 +42,7 @@ impl Stabilizer {
         (least, before.copied().fold(enough, i32::max))
     }
 
-    /// Lanes that are wanted for a load and waiting work, and why; the cause is what the load is.
+    /// Lanes that are wanted for a load and waiting work, and the reason; the cause says what the load is.
     pub(super) fn settle(
         &mut self,
         config: &AutoscaleConfig,

@@ -1,26 +1,27 @@
-//! Seasons: how many windows a pattern takes to come again, and what it looks like.
+//! Seasons: the number of windows after which a pattern repeats, and the shape of the pattern.
 //!
-//! A season is found by the autocorrelation of what arrived: the first hill, once it has fallen to zero, that is about as high as any. It must be
-//! three seasons long, and its top five times what white noise of that length has as its standard deviation, which is 1 ÷ √pairs.
+//! A season is found by the autocorrelation of arrivals. It is the first hill, after the correlation has fallen to
+//! zero, that is about as high as any. The history must hold three seasons. The top must reach five standard deviations
+//! of white noise of that length, each of which is 1 ÷ √pairs.
 
-/// Windows that are looked at.
+/// Most windows that are searched.
 pub const HISTORY_WINDOWS: usize = 720;
-/// Longest season that is found: three of them are in the windows that are looked at.
+/// Longest season that is found: the searched windows hold three of them.
 pub const FOUND_WINDOWS_MAX: usize = HISTORY_WINDOWS / SEASONS_MIN;
 /// Seasons that must have passed.
 const SEASONS_MIN: usize = 3;
-/// Windows before anything is looked for.
+/// Windows that are needed for a search.
 const HISTORY_MIN: usize = 24;
-/// A top must be so high, in thousandths of the variance, however many pairs there are.
+/// Least height of a top, in thousandths of the variance, however many pairs there are.
 const CORRELATION_MIN: i64 = 300;
-/// The square of the standard deviations of white noise that a top must have.
+/// Square of the standard deviations of white noise that a top must reach.
 const DEVIATIONS_SQUARED: i64 = 25;
-/// A hill is about as high as the highest with so many percent of it: multiples of a season have hills as well.
+/// A hill with this percentage of the highest is about as high: multiples of a season have hills as well.
 const ALIKE_PERCENT: i64 = 85;
-/// Bits of values that products are made of, so that sums of them stay below 2^63.
+/// Bits of the values in products, so that sums of the products stay below 2^63.
 const VALUE_BITS: u32 = 20;
 
-/// The length of the season in a history of windows, if there is one.
+/// The length of the season in a history of windows; `None` if there is none.
 pub fn find(history: &[i64]) -> Option<usize> {
     let values = centred(history)?;
     let longest = values.len() / SEASONS_MIN;
@@ -30,7 +31,7 @@ pub fn find(history: &[i64]) -> Option<usize> {
     };
     let variance = product(0);
     let number = values.len() as i128;
-    // As thousandths, each by the number of its pairs.
+    // Correlations in thousandths, each relative to the number of its pairs.
     let correlation = |lag: usize| -> i64 {
         let pairs = (values.len() - lag) as i128;
         (i128::from(product(lag)) * number * 1_000 / (pairs * i128::from(variance))) as i64
@@ -40,7 +41,7 @@ pub fn find(history: &[i64]) -> Option<usize> {
     let highest = correlations.get(fallen..=longest)?.iter().copied().max()?;
     let is_alike = |lag: &usize| correlations[*lag] * 100 >= highest * ALIKE_PERCENT;
     let first = (fallen..=longest).find(is_alike)?;
-    // The top of the first hill, which noise may have smaller ones beside.
+    // The top of the first hill; noise may add smaller ones beside it.
     let hill = first..=(first + first / 4).min(longest);
     let lag = hill.rev().max_by_key(|lag| correlations[*lag])?;
     if correlations[lag + 1] > correlations[lag] {
@@ -51,7 +52,7 @@ pub fn find(history: &[i64]) -> Option<usize> {
     (found >= CORRELATION_MIN && is_above_noise).then_some(lag)
 }
 
-/// Values about their mean, scaled to few bits; nothing where there are too few, or where all are the same.
+/// Values about their mean, scaled to few bits; `None` if there are too few, or if all are equal.
 fn centred(history: &[i64]) -> Option<Vec<i64>> {
     if history.len() < HISTORY_MIN {
         return None;
@@ -70,8 +71,8 @@ fn mean(values: &[i64]) -> i64 {
     (sum / values.len() as i128) as i64
 }
 
-/// The level of a history and what each window of a season is above it, by its number modulo the season; of whole seasons alone, the newest. The
-/// history ends with the window of this number.
+/// The level of a history, and the difference of each window of a season from it, by its number modulo the season. Only
+/// the newest whole seasons count. The history ends with the window of this number.
 ///
 /// # Panics
 /// If the history is shorter than a season.
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_by_the_numbers_of_windows() {
-        // Windows 8 to 15, of which the newest six count.
+        // Windows 8 to 15; the newest six count.
         let history = [99, 99, 4, 1, 7, 6, 1, 5];
         let (level, profile) = profile(&history, 15, 3);
         assert_eq!(level, 4);

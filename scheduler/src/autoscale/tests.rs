@@ -4,7 +4,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::*;
 
-/// A draw about zero whose standard deviation is given, by seed and number: the sum of twelve uniform ones, which is about normal.
+/// A draw about zero with this standard deviation, by seed and number: the sum of twelve uniform draws, which is about
+/// normal.
 pub(super) fn noise(seed: u64, number: i64, deviation: i64) -> i64 {
     let draw = |index: i64| {
         let address: Vec<u8> =
@@ -21,7 +22,7 @@ fn config(policy: AutoscalePolicy) -> AutoscaleConfig {
     AutoscaleConfig { policy, lanes_max: 40, ..AutoscaleConfig::default() }
 }
 
-/// Figures of a window in which so much arrived and was done, in millionths of lanes.
+/// Figures of a window in which this load arrived and was done, in millionths of lanes.
 fn window(number: i64, load_e6: i64, waiting_ns: i64, lanes: i32) -> Figures {
     let busy_ns = load_e6 * (WINDOW_NS / LANE_E6);
     Figures { number, busy_ns, arrived_ns: busy_ns, waiting_ns, lanes }
@@ -43,9 +44,9 @@ fn more_lanes_are_wanted_at_once_and_fewer_after_the_hold() {
         let hold = wanted(number, 2 * LANE_E6);
         assert_eq!((hold.lanes, hold.reason), (10, ScaleReason::Hold), "window {number}");
     }
-    // Two lanes of work, by 70 less 10 percent.
+    // Two lanes of work, divided by 70 less 10 percent.
     assert_eq!(wanted(6, 2 * LANE_E6).lanes, 4);
-    // They would do for a little less, and stay.
+    // The lanes would do for a little less as well, and stay.
     assert_eq!(wanted(7, 2 * LANE_E6 - 200_000).lanes, 4);
     assert_eq!(wanted(8, 2_900_000).lanes, 5);
 }
@@ -54,7 +55,7 @@ fn more_lanes_are_wanted_at_once_and_fewer_after_the_hold() {
 fn waiting_work_asks_for_lanes_that_work_it_off_in_time() {
     let mut scaler = Autoscaler::new(config(AutoscalePolicy::Reactive), 4);
     let wish = scaler.window(&window(0, 3 * LANE_E6, 3 * WINDOW_NS, 4));
-    // 3 ÷ 0.7, and three lanes for what waits.
+    // 3 ÷ 0.7, and three lanes for waiting work.
     assert_eq!((wish.lanes, wish.reason), (8, ScaleReason::Waiting));
 }
 
@@ -70,7 +71,8 @@ fn wishes_are_within_their_limits() {
     assert_eq!((fewest.lanes, fewest.reason), (3, ScaleReason::Limit));
 }
 
-/// Lanes are wanted before the load rises, by the time that they take to start; and a season is found without being named.
+/// Lanes are wanted before the load rises, by the time that they take to start. A season is found even if it is not
+/// configured.
 #[test]
 fn the_predictive_policy_wants_lanes_before_they_are_needed() {
     for season_windows in [0, 24] {
@@ -95,7 +97,7 @@ fn the_predictive_policy_wants_lanes_before_they_are_needed() {
     }
 }
 
-/// Nothing of the season is left: the error says it, and the policy does what the reactive one does until another one is known.
+/// The season ends: the error shows it, and the policy acts like the reactive one until another season is known.
 #[test]
 fn the_predictive_policy_reacts_while_its_error_is_above_the_limit() {
     let config =
@@ -122,22 +124,22 @@ fn the_predictive_policy_reacts_while_its_error_is_above_the_limit() {
     assert!(wrong > 800, "{wrong}");
 }
 
-/// The error is the mean distance at the horizon by the mean load.
+/// The error is the mean distance at the horizon, divided by the mean load.
 #[test]
 fn the_error_is_measured_as_far_ahead_as_forecasts_are_used() {
     let config = AutoscaleConfig { anomaly_deviations: 0, ..config(AutoscalePolicy::Predictive) };
     let mut scaler = Autoscaler::new(config, 4);
-    // A level of eight lanes, from which every second window is a lane away on either side.
+    // The load alternates between seven and nine lanes.
     let load_e6 = |number: i64| 8 * LANE_E6 + if number % 2 == 0 { LANE_E6 } else { -LANE_E6 };
     let wishes: Vec<Wish> =
         (0..31).map(|number| scaler.window(&window(number, load_e6(number), 0, 8))).collect();
-    // Two windows pass before the first forecast can be compared, and sixteen must be.
+    // Two windows pass before the first forecast can be compared, and sixteen comparisons are needed.
     assert!(wishes[16].error_ppm.is_none() && wishes[17].error_ppm.is_some());
     let error_ppm = wishes[30].error_ppm.unwrap();
     assert!((error_ppm - 125_000).abs() < 25_000, "{error_ppm}");
 }
 
-/// A planted spike is flagged, and nothing else is; forecasts hardly move for it.
+/// A planted spike is the only anomaly, and forecasts hardly move for it.
 #[test]
 fn a_planted_spike_is_an_anomaly_and_white_noise_has_none() {
     for seed in 0..10 {
@@ -166,7 +168,7 @@ fn a_planted_spike_is_an_anomaly_and_white_noise_has_none() {
     }
 }
 
-/// What arrives during an anomaly asks for lanes, as the forecast does not know it.
+/// Arrivals of an anomaly ask for lanes, because the forecast does not know them.
 #[test]
 fn an_anomaly_asks_for_lanes() {
     let mut scaler =

@@ -1,8 +1,9 @@
-//! Loads: what lanes have to do, and what of that is kept from step to step.
+//! Loads: the work of each lane, and the part of it that is kept from step to step.
 //!
-//! A load counts all groups of a lane, and groups move one at a time: so the rows that arrive for a lane's groups are summed up once in a window
-//! and kept while groups come and go one by one. What changes more than that drops the sums: until the window ends, whoever asks walks all
-//! groups. They follow from the groups, and are neither hashed nor in checkpoints.
+//! A load counts all groups of a lane, and groups move one at a time. So the rows that arrive for a lane's groups are
+//! summed once in a window. The sums are kept while groups come and go one by one. A larger change drops them; until
+//! the window ends, each caller then walks over all groups. The sums follow from the groups, and are neither hashed nor
+//! in checkpoints.
 
 use warptape_events::journal::{Imbalance, LaneId};
 
@@ -11,10 +12,10 @@ use crate::config::DURATION_NS_MAX;
 use crate::life::Life;
 use crate::partitions::{Group, GroupKey};
 
-/// What arrives for the groups of all lanes. Groups that leave for a lane count as on it.
+/// Sums of what arrives for the groups of all lanes. A group that leaves for a lane counts as on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sums {
-    /// Rows a second of groups of which that is known, on a lane or not, and how many those are.
+    /// Rows per second of all measured groups, on a lane or not, and below the number of these groups.
     rows_known: i128,
     groups_known: i128,
     lanes: Vec<LaneSum>,
@@ -22,10 +23,10 @@ pub(crate) struct Sums {
     on_their_way: Vec<GroupKey>,
 }
 
-/// What arrives for the groups of one lane.
+/// Sums of what arrives for the groups of one lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LaneSum {
-    /// Rows a second of groups of which that is known.
+    /// Rows per second of measured groups.
     rows: i64,
     groups_unknown: i64,
 }
@@ -51,7 +52,7 @@ impl Sums {
         sums
     }
 
-    /// Counts a group on its lane.
+    /// Adds a group to the sums of its lane.
     pub(crate) fn add(&mut self, key: GroupKey, group: &Group) {
         let Some(lane) = lane_of(group) else { return };
         let sum = &mut self.lanes[lane as usize];
@@ -65,7 +66,7 @@ impl Sums {
         }
     }
 
-    /// Counts a group on its lane no more.
+    /// Removes a group from the sums of its lane.
     pub(crate) fn remove(&mut self, key: GroupKey, group: &Group) {
         let Some(lane) = lane_of(group) else { return };
         let sum = &mut self.lanes[lane as usize];
@@ -78,21 +79,21 @@ impl Sums {
         }
     }
 
-    /// Rows a second of groups of which nothing is known.
+    /// Rows per second that are assumed for a group without measurements.
     fn rows_unknown(&self) -> i64 {
         if self.rows_known == 0 { ROWS_UNKNOWN } else { (self.rows_known / self.groups_known).max(1) as i64 }
     }
 }
 
-/// What all lanes have to do, at a time.
+/// Work of all lanes at a moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Loads {
     ps_per_row: Vec<i64>,
-    /// Rows to be done in a second, by lane. Groups that leave for a lane count as on it.
+    /// Rows to be done in a second, by lane. A group that leaves for a lane counts as on it.
     rows: Vec<i64>,
-    /// Time that those take, in nanoseconds, by lane.
+    /// Time for those rows, in nanoseconds, by lane.
     pub(super) load_ns: Vec<i64>,
-    /// Rows a second of groups of which nothing is known.
+    /// Rows per second that are assumed for a group without measurements.
     rows_unknown: i64,
 }
 
@@ -121,7 +122,7 @@ impl Loads {
         loads
     }
 
-    /// A group comes to a lane, for which it may have been bound, or for another one.
+    /// Adds a group to a lane, which may be another one than it was bound for.
     pub(crate) fn place(&mut self, lane: LaneId, group: &Group) {
         match group.work.bound() {
             Some(bound) => self.shift(bound, lane, group),
@@ -138,7 +139,7 @@ impl Loads {
         self.load_ns[lane as usize] = self.ns(lane, self.rows[lane as usize]);
     }
 
-    /// A group goes from one lane to another.
+    /// Moves a group from one lane to another.
     pub(crate) fn shift(&mut self, from: LaneId, to: LaneId, group: &Group) {
         self.rows[from as usize] -= self.rows_of(group);
         self.rows[to as usize] += self.rows_of(group);
@@ -146,31 +147,32 @@ impl Loads {
         self.refresh(to);
     }
 
-    /// Rows that are to be done for a group in a second: those that arrive in one, and those that wait.
+    /// Rows to be done for a group in a second: those that arrive in one, and those that wait.
     pub(super) fn rows_of(&self, group: &Group) -> i64 {
         group.work.rows_per_s.unwrap_or(self.rows_unknown) + group.waiting_rows
     }
 
-    /// Time that so many rows in a second take a lane, in nanoseconds.
+    /// Time that a lane takes for so many rows, in nanoseconds.
     pub(super) fn ns(&self, lane: LaneId, rows: i64) -> i64 {
-        // What does not fit is more than a day.
+        // A product that does not fit is more than a day.
         rows.saturating_mul(self.ps_per_row[lane as usize]).min(DURATION_NS_MAX * 1_000) / 1_000
     }
 
-    /// Time that its groups take a lane in a second, and that a group takes there, which is among them or is not.
+    /// Nanoseconds per second of a lane: for its other groups, and for this group. `is_there` says that this group is
+    /// one of the lane's.
     pub(crate) fn of(&self, lane: LaneId, group: &Group, is_there: bool) -> (i64, i64) {
         let own = self.rows_of(group);
         let others = self.rows[lane as usize] - if is_there { own } else { 0 };
         (self.ns(lane, others), self.ns(lane, own))
     }
 
-    /// Whether some lane has so much less to do that they are not alike.
+    /// True if some lane has so much less to do that the two are not alike.
     pub(super) fn is_busier(&self, lane: LaneId) -> bool {
         let least_ns = self.load_ns.iter().min().copied().unwrap_or(0);
         !are_alike(self.load_ns[lane as usize], least_ns)
     }
 
-    /// What moving a group from its lane gains and costs.
+    /// Gain and cost of moving a group from its lane.
     pub(super) fn judge(&self, life: &Life, group: &Group, from: LaneId, to: LaneId) -> Imbalance {
         let [from_load_ns, to_load_ns] = [from, to].map(|lane| self.load_ns[lane as usize]);
         let rows = self.rows_of(group);

@@ -1,4 +1,4 @@
-//! Why a lane has what it has: what keeps it from groups and from batches.
+//! The state of a lane, and the reasons that keep it from groups and batches.
 
 use serde::Serialize;
 use warptape_events::journal::{BreakerState, ExclusionReason, GroupIndex, LaneId, PartitionId};
@@ -11,32 +11,34 @@ use crate::partitions::GroupKey;
 use crate::placement;
 use crate::views::LaneLoad;
 
-/// How a lane stands.
+/// State of a lane, with its reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LaneExplanation {
-    /// What it has to do.
+    /// Its load.
     pub load: LaneLoad,
-    /// Why it is to get nothing at all, if it is.
+    /// Why it gets no work at all; `None` if it may get some.
     pub excluded: Option<ExclusionReason>,
-    /// What its breaker found.
+    /// State of its breaker, as the breaker found it.
     pub breaker: BreakerState,
-    /// Percent of its weight that its device's heat takes from it.
+    /// Percentage of its weight that is withheld because its device is hot.
     pub weight_withheld_percent: i32,
-    /// Whether groups move by what lanes have to do. Otherwise they stay where they were placed until something happens to their lane.
+    /// True if groups move by the load of lanes. Otherwise they stay where they were placed until something happens to
+    /// their lane.
     pub groups_move_by_load: bool,
-    /// Groups that it may have, of the kind of which it may have most; `None` where it has all there are, and where it is to get nothing.
+    /// Most groups that it may have, among all kinds of groups. `None` if it has all groups, or if it gets no work.
     pub groups_max: Option<i32>,
-    /// Batches that it may have in flight.
+    /// Most batches that it may have in flight.
     pub batches_max: i32,
-    /// Rows that it may be given beside those in flight.
+    /// Rows that it may get beside those in flight.
     pub rows_left: i64,
-    /// Bytes that it may be given beside those in flight.
+    /// Bytes that it may get beside those in flight.
     pub bytes_left: i64,
-    /// When it is predicted to have done what is in flight, ns since the epoch; in the past where nothing is, or it is late.
+    /// Predicted end of everything in flight, in ns since the epoch; in the past if nothing is in flight, or if the
+    /// lane is late.
     pub free_ns: i64,
-    /// When it gets its next batch.
+    /// Time of its next batch.
     pub next_batch: NextBatch,
-    /// Each group that it does not have, with what placement would say of it now, if the group had no lane.
+    /// Each group that it does not have, with the lane's score for it now, as if the group had no lane.
     pub elsewhere: Vec<GroupElsewhere>,
 }
 
@@ -47,18 +49,18 @@ pub struct GroupElsewhere {
     pub partition: PartitionId,
     /// The group.
     pub group: GroupIndex,
-    /// The lane that has it; none while it moves, or is not placed.
+    /// The lane that has it; `None` while it moves, or is not placed.
     pub lane: Option<LaneId>,
     /// Rows that wait for it on the host.
     pub waiting_rows: i64,
-    /// The lane that is asked about, for this group.
+    /// The lane in question, as an alternative for this group.
     pub choice: Choice,
     /// The best score of a lane that may have the group.
     pub best_score: Option<i64>,
 }
 
 impl Scheduler {
-    /// How a lane stands; `None` where there is no such lane.
+    /// Explains the state of a lane; `None` if there is no such lane.
     pub fn explain_lane(&self, lane: LaneId) -> Option<LaneExplanation> {
         let life = self.life.as_ref()?;
         let index = usize::try_from(lane).ok()?;

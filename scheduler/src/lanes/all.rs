@@ -1,8 +1,9 @@
-//! All lanes, and what every step asks of all of them.
+//! All lanes, and the questions that every step asks about all of them.
 //!
-//! Most steps change a lane or two, and ask of every lane when it may get its next batch, and whether it is free for tasks. So whoever takes a
-//! lane to change it leaves marks, one for either question. For a lane without a mark the answer is what was noted when it was last looked at.
-//! It owns marks and notes, which follow from the lanes and are neither hashed nor in checkpoints; it must not decide.
+//! Most steps change a lane or two. They ask of every lane when it may get its next batch, and if it is free for tasks.
+//! So taking a lane to change it leaves marks, one for each question. The answer for a lane without a mark is the one
+//! that was noted at the last look. The module owns marks and notes, which follow from the lanes and are neither hashed
+//! nor in checkpoints; it must not decide.
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, Index, IndexMut};
@@ -21,23 +22,23 @@ pub(crate) struct Lanes {
     all: Vec<Lane>,
     /// Lanes that may have changed since dispatch looked at them.
     undispatched: Set,
-    /// Before this time dispatch has nothing to do with the lane; by lane.
+    /// Time before which dispatch has nothing to do with the lane, by lane.
     quiet_until_ns: Vec<i64>,
     on_devices: Set,
     /// Lanes of each class, by its number.
     of_classes: Vec<Set>,
-    /// Lanes that may have changed since the following was noted of them.
+    /// Lanes that may have changed since the sets below were noted.
     marked: Set,
     free: Set,
-    /// Those with batches or waiting rows, and no slice.
+    /// Ready lanes with batches or waiting rows, and no slice.
     with_ticks_alone: Set,
-    /// Those that are ready, and nothing keeps from service.
+    /// Lanes that are ready and in full service.
     in_service: Set,
     ready: Set,
 }
 
 impl Lanes {
-    /// All of them are marked.
+    /// Makes the set of all lanes, each of them marked.
     pub(crate) fn new(all: Vec<Lane>) -> Self {
         let mut new = Self {
             undispatched: Set::default(),
@@ -62,13 +63,13 @@ impl Lanes {
         new
     }
 
-    /// Notes that dispatch has nothing to do with a lane before this time, unless it changes, and takes its mark.
+    /// Notes that dispatch has nothing to do with a lane before this time, unless it changes, and removes its mark.
     pub(crate) fn rest(&mut self, index: usize, quiet_until_ns: i64) {
         self.quiet_until_ns[index] = quiet_until_ns;
         self.undispatched.set(index, false);
     }
 
-    /// Looks at marked lanes, notes what else is asked of them, and takes their marks.
+    /// Looks at marked lanes, notes the answers to all other questions, and removes their marks.
     pub(crate) fn note(&mut self) {
         for index in std::mem::take(&mut self.marked).iter() {
             let lane = &self.all[index];
@@ -79,7 +80,7 @@ impl Lanes {
         }
     }
 
-    /// Before which time dispatch has nothing to do with a lane; `None` where it has to look.
+    /// Time before which dispatch has nothing to do with a lane; `None` if it has to look.
     pub(crate) fn quiet_until_ns(&self, index: usize) -> Option<i64> {
         (!self.undispatched.has(index)).then_some(self.quiet_until_ns[index])
     }
@@ -89,12 +90,12 @@ impl Lanes {
         self.next(from, &self.free, Lane::is_free)
     }
 
-    /// Lanes that had ticks and no slice when they were noted, and those that are marked.
+    /// Lanes that had ticks and no slice when they were noted, and all marked lanes.
     pub(crate) fn may_have_ticks_alone(&self) -> Set {
         self.with_ticks_alone.or(&self.marked)
     }
 
-    /// Whether a lane has ticks and no slice.
+    /// True if a lane has ticks and no slice.
     pub(crate) fn has_ticks_alone(&self, index: usize) -> bool {
         match self.marked.has(index) {
             true => self.all[index].has_ticks_alone(),
@@ -102,7 +103,7 @@ impl Lanes {
         }
     }
 
-    /// Whether a lane is ready and in full service.
+    /// True if a lane is ready and in full service.
     pub(crate) fn is_in_service(&self, index: usize) -> bool {
         match self.marked.has(index) {
             true => self.all[index].is_in_service(),
@@ -110,7 +111,7 @@ impl Lanes {
         }
     }
 
-    /// Whether some ready lane is in full service.
+    /// True if some ready lane is in full service.
     pub(crate) fn any_in_service(&self) -> bool {
         self.next(0, &self.in_service, Lane::is_in_service).is_some()
     }
@@ -126,7 +127,7 @@ impl Lanes {
         numbers.filter(move |(_, of_class)| has_ready(of_class)).map(|(class, _)| ClassId::of_number(class))
     }
 
-    /// How many lanes of a kind are ready and in full service.
+    /// Number of lanes of a kind that are ready and in full service.
     pub(crate) fn count_in_service(&self, kind: LaneKind) -> usize {
         let is_device = kind == LaneKind::Device;
         let words = self.in_service.words.iter().zip(&self.marked.words).zip(&self.on_devices.words);
@@ -139,7 +140,8 @@ impl Lanes {
         unmarked.sum::<u32>() as usize + marked.count()
     }
 
-    /// The first lane from this one on of which this is true, given those of which it was when they were noted.
+    /// The first lane from this one on for which the predicate holds, given the lanes for which it held when they were
+    /// noted.
     fn next(&self, from: usize, noted: &Set, is_true: impl Fn(&Lane) -> bool) -> Option<usize> {
         let mut from = from;
         loop {
@@ -151,7 +153,7 @@ impl Lanes {
         }
     }
 
-    /// Panics unless every answer is what looking at all lanes gives.
+    /// Panics unless every answer is the one that looking at all lanes gives.
     pub(crate) fn audit(&self) {
         for (index, lane) in self.all.iter().enumerate() {
             let answers = [self.has_ticks_alone(index), self.is_in_service(index)];
@@ -189,7 +191,7 @@ impl Index<usize> for Lanes {
     }
 }
 
-/// Leaves both marks.
+/// Taking a lane to change it leaves both marks.
 impl IndexMut<usize> for Lanes {
     fn index_mut(&mut self, index: usize) -> &mut Lane {
         self.undispatched.set(index, true);
@@ -207,7 +209,7 @@ impl Serialize for Lanes {
 impl<'de> Deserialize<'de> for Lanes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let all: Vec<Lane> = Vec::deserialize(deserializer)?;
-        // Each lane may be of a class of its own, besides those of the kinds.
+        // Each lane may have a class of its own, beside those of the kinds.
         let is_good = |lane: &Lane| lane.class.index() < KINDS + LANES_MAX;
         match all.len() <= LANES_MAX && all.iter().all(is_good) {
             true => Ok(Self::new(all)),
@@ -216,7 +218,7 @@ impl<'de> Deserialize<'de> for Lanes {
     }
 }
 
-/// Lanes as bits.
+/// A set of lanes, as bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Set {
     words: [u64; LANES_MAX.div_ceil(64)],
@@ -238,7 +240,7 @@ impl Set {
         Self { words }
     }
 
-    /// In ascending order.
+    /// The lanes in ascending order.
     pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
         self.words.into_iter().enumerate().flat_map(|(number, mut word)| {
             std::iter::from_fn(move || {
@@ -249,7 +251,7 @@ impl Set {
         })
     }
 
-    /// The first lane from this one on that is in one of both.
+    /// The first lane from this one on that is in either set.
     fn next_of_either(&self, other: &Self, from: usize) -> Option<usize> {
         let mut mask = u64::MAX << (from % 64);
         for word in from / 64..self.words.len() {
@@ -280,7 +282,7 @@ mod tests {
         Lanes::new((0..count).map(lane).collect())
     }
 
-    /// Notes one lane, as if the others were not marked.
+    /// Notes one lane, as if no other one were marked.
     fn note(lanes: &mut Lanes, index: usize) {
         let others = lanes.marked;
         lanes.marked = Set::default();
@@ -330,7 +332,7 @@ mod tests {
             |lane, hash| lane.lose(1, 0, hash),
             |lane, _| lane.ready = true,
         ];
-        // On a device, and on the processor.
+        // One lane is on a device, and one on the processor.
         for (index, change) in [66, 67].into_iter().flat_map(|index| changes.map(|change| (index, change))) {
             change(&mut lanes[index], &mut hash);
             assert_eq!(lanes.quiet_until_ns(index), None);

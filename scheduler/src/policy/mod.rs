@@ -1,8 +1,9 @@
 //! Policies: the rules that choose, one small file each, named and versioned.
 //!
-//! A journal names the policies of its run as `NAME` or `NAME@VERSION`, and a journal is replayed with the version it names. The version rises
-//! whenever the same inputs could give another decision; a version that this build does not have is refused by name. Policies see
-//! values and give a choice; they must not change state, and every draw is addressed by stream and counter.
+//! A journal names the policies of its run as `NAME` or `NAME@VERSION`, and is replayed with that version. The version
+//! rises whenever the same inputs could give another decision. A version that this build does not have is refused by
+//! name. Policies see values and return a choice; they must not change state, and every draw is addressed by stream and
+//! counter.
 
 pub(crate) mod placement;
 pub(crate) mod task;

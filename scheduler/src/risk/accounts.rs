@@ -1,9 +1,9 @@
-//! Weighted fair shares: what service each tenant has had, class by class.
+//! Weighted fair shares: the service of each tenant so far, class by class.
 //!
-//! Start-time fair queueing (Goyal, Vin and Cheng 1996) in integers: a tenant's service is the time that lanes worked for it
-//! by its weight, and the tenant with the least goes first. One that comes, or comes back, begins at the least of those that
-//! are there, or at its own if that is more: so nobody saves up credit, and nobody sheds what it had by leaving for a moment.
-//! It owns the sums; it must not know tasks or lanes.
+//! This is start-time fair queueing (Goyal, Vin and Cheng 1996) in integers. A tenant's service is the time that lanes
+//! worked for it, divided by its weight, and the tenant with the least goes first. A tenant that comes, or comes back,
+//! begins at the least service of those present, or at its own if that is more. So no tenant saves up credit, and none
+//! sheds its service by leaving for a moment. The module owns the sums; it must not know tasks or lanes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use crate::config::DURATION_NS_MAX;
 use crate::name::Name;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Tenants without tasks whose service is remembered, for each class. Beyond, those with the least are forgotten.
+/// Most tenants without tasks whose service is remembered, in each class. Those with the least are forgotten first.
 const ABSENT_MAX: usize = 1_024;
 
-/// Every tenant's service.
+/// Service of all tenants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Accounts {
     weights: BTreeMap<String, i64>,
@@ -31,7 +31,7 @@ struct Class {
     known: BTreeMap<Name, Account>,
     /// Tenants with tasks, by service.
     present: BTreeSet<(i64, Name)>,
-    /// Tenants without, by service: all above the least of those that are there.
+    /// Tenants without tasks, by service: all above the least of those with tasks.
     absent: BTreeSet<(i64, Name)>,
 }
 
@@ -61,12 +61,12 @@ impl Accounts {
         Self { weights: weights.collect(), classes: Default::default() }
     }
 
-    /// A tenant has another weight from now on; what it was charged stays.
+    /// Sets a tenant's weight; earlier charges stay.
     pub(crate) fn weigh(&mut self, tenant: &str, weight: i32) {
         self.weights.insert(tenant.to_owned(), i64::from(weight));
     }
 
-    /// A tenant gets one more task. Gives its name as it is kept.
+    /// Counts one more task of a tenant, and returns the kept copy of its name.
     pub(crate) fn join(&mut self, class: TaskClass, tenant: &str, hash: &mut StateHash) -> Name {
         let accounts = &mut self.classes[class as usize];
         let name = match accounts.known.get_key_value(tenant) {
@@ -85,7 +85,7 @@ impl Accounts {
         name
     }
 
-    /// A tenant has one task less.
+    /// Counts one task less of a tenant.
     pub(crate) fn leave(&mut self, class: TaskClass, tenant: &Name, hash: &mut StateHash) {
         let accounts = &mut self.classes[class as usize];
         let account = accounts.known.get_mut(tenant).expect("a tenant with tasks is known");
@@ -99,19 +99,19 @@ impl Accounts {
         }
     }
 
-    /// Where the tenant stands, which has tasks.
+    /// Turn of a tenant that has tasks.
     pub(crate) fn turn(&self, class: TaskClass, tenant: &Name) -> Turn {
         let service_ns = self.classes[class as usize].known[tenant].service_ns;
         Turn { class, service_ns, tenant: tenant.clone() }
     }
 
-    /// What so much time of a lane is to a tenant: more the less it weighs, and never nothing.
+    /// Lane time divided by the tenant's weight; at least 1.
     pub(crate) fn weighted_ns(&self, tenant: &str, lane_ns: i64) -> i64 {
         let weight = self.weights.get(tenant).copied().unwrap_or(1);
         (lane_ns.min(DURATION_NS_MAX) / weight).max(1)
     }
 
-    /// Adds to the service of a tenant that has tasks.
+    /// Adds to the service of a tenant that has tasks, and returns its new turn.
     pub(crate) fn charge(&mut self, turn: &Turn, weighted_ns: i64, hash: &mut StateHash) -> Turn {
         let accounts = &mut self.classes[turn.class as usize];
         let account = accounts.known.get_mut(&turn.tenant).expect("a tenant with tasks is known");
@@ -124,7 +124,7 @@ impl Accounts {
         charged
     }
 
-    /// Hash of everything here, by walking.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let classes = self.classes.iter().enumerate();
         let hashes = classes.flat_map(|(class, accounts)| {
@@ -133,7 +133,7 @@ impl Accounts {
         hashes.fold(0, u64::wrapping_add)
     }
 
-    /// Checks the orders against the accounts, given how many tasks each tenant has.
+    /// Checks the orders against the accounts, given the number of tasks of each tenant.
     pub(crate) fn audit(&self, tasks: &BTreeMap<(TaskClass, Name), i32>) {
         let mut found = BTreeMap::new();
         for (class, accounts) in

@@ -9,12 +9,13 @@ use warptape_events::journal::TaskId;
 
 use super::CLASS_SLICES;
 
-/// Of [`CLASS_SLICES`] slices this one is for the task that has waited longest, if it is aged; the last one goes to a less urgent class.
+/// Number, among [`CLASS_SLICES`] slices, of the slice for the task that has waited longest, if that is aged. The last
+/// slice goes to a less urgent class.
 const AGED_SLICE: i64 = 7;
 
 const _: () = assert!(AGED_SLICE < CLASS_SLICES - 1);
 
-/// Tasks with units that are still to be begun, by the time since which they have had no slice.
+/// Tasks with units that are still to be begun, by the start of their last slice or their arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ageing {
     waiting: BTreeSet<(i64, TaskId)>,
@@ -27,36 +28,36 @@ impl Ageing {
         Self { waiting: BTreeSet::new(), ageing_ns }
     }
 
-    /// Whether tasks age at all.
+    /// True if tasks age at all.
     pub(crate) fn is_on(&self) -> bool {
         self.ageing_ns > 0
     }
 
-    /// Whether a slice is for the task that has waited longest.
+    /// True if a slice is for the task that has waited longest.
     pub(crate) fn is_turn(&self, slice: i64) -> bool {
         self.is_on() && slice % CLASS_SLICES == AGED_SLICE
     }
 
-    /// A task waits, which has had no slice since this time.
+    /// Adds a waiting task that has had no slice since this time.
     pub(crate) fn insert(&mut self, since_ns: i64, task: TaskId) {
         if self.is_on() {
             self.waiting.insert((since_ns, task));
         }
     }
 
-    /// A task changes.
+    /// Removes a task, because it changes.
     pub(crate) fn remove(&mut self, since_ns: i64, task: TaskId) {
         self.waiting.remove(&(since_ns, task));
     }
 
-    /// The aged tasks, those first that have waited longest.
+    /// The aged tasks; those that have waited longest come first.
     pub(crate) fn aged(&self, at_ns: i64) -> impl Iterator<Item = TaskId> {
         let is_aged =
             move |(since_ns, _): &&(i64, TaskId)| self.is_on() && since_ns + self.ageing_ns <= at_ns;
         self.waiting.iter().take_while(is_aged).map(|(_, task)| *task)
     }
 
-    /// When the next task is aged.
+    /// Time at which the next task is aged; `i64::MAX` if there is none.
     pub(crate) fn next_ns(&self, at_ns: i64) -> i64 {
         if !self.is_on() {
             return i64::MAX;

@@ -1,4 +1,4 @@
-//! Whose queue a task joins when it arrives, as a whole: what policies that push decide, and what they learn from it.
+//! Assignment of an arriving task, as a whole, to a lane's queue by a push policy, and what the policy learns from it.
 
 use warptape_events::journal::{Assign, Share, SliceReason, TaskId};
 use xxhash_rust::xxh3::xxh3_64;
@@ -9,7 +9,7 @@ use crate::life::{Clock, Life};
 use crate::policy::task::{Choice, LaneView, Push, TaskPolicy, Turns, choose};
 use crate::state_hash::{Component, hash_component};
 
-/// Has a task join the queue of one lane, if the policy is one that pushes and a lane may take it.
+/// Assigns a task to the queue of one lane; `None` unless the policy pushes and a lane may take the task.
 pub(super) fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     let TaskPolicy::Push(push) = life.risk.policy else { return None };
     let task = &life.risk.tasks[&id];
@@ -53,7 +53,7 @@ pub(super) fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     Some(Assign { task: id, lane, tasks, backlog_ns, task_ns, reason, propensity_ppm })
 }
 
-/// Hash of what push policies remember: nothing before the first turn.
+/// Hash of the state of push policies; 0 before the first turn.
 pub(super) fn turns_hash(turns: &Turns) -> u64 {
     if *turns == Turns::default() {
         return 0;

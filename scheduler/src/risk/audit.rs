@@ -1,4 +1,4 @@
-//! What is kept of tasks, computed again by walking; for tests and for tools that may take their time.
+//! Audit of the state of tasks by walking over them, for tests and for tools that may take their time.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::lanes::Lane;
 use crate::life::Life;
 use crate::name::Name;
 
-/// Hash of everything here, by walking.
+/// Hash of everything here, computed by walking over it.
 pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
     let busy = risk.lanes.busy.iter().zip(lanes).map(|(busy, lane)| busy.hash(lane));
     let reserves = risk.lanes.reserves.iter().zip(lanes).map(|(reserve, lane)| reserve.hash(lane));
@@ -29,7 +29,7 @@ pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
     tasks.chain(rest).chain(busy).chain(reserves).fold(0, u64::wrapping_add)
 }
 
-/// Computes again, by walking, what is kept.
+/// Computes the kept state again by walking.
 ///
 /// # Panics
 /// If something differs.

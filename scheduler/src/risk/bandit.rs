@@ -1,18 +1,22 @@
-//! What the policy `linucb` learns: by how much the rule that it corrects is wrong, from completions and expiries.
+//! The learner of the policy `linucb`: it learns the errors of the rule that the policy corrects, from completions and
+//! expiries.
 //!
 //! ```text
-//!   a task joins a lane ──► features, and what the rule predicts ──► pending ──┬──► the task is done ──► the residual ──► model, watch
+//!   a task joins a lane ──► features, and the rule's prediction ──► pending ───┬──► the task is done ──► the residual ──► model, watch
 //!                                                                              ├──► it expires ──► a lower bound of the residual ──► model, slowness
 //!                                                                              └──► it ends otherwise: nothing
-//!   a slice is done     ──► what it took by what was predicted ──► the lane's slowness (a feature)
+//!   a slice is done     ──► its time relative to the prediction ──► the lane's slowness (a feature)
 //! ```
 //!
-//! The rule is earliest completion at the prices of the capacity problem (`policy::task::linucb`). What it predicts is what waits for the lane and the
-//! task, by the rates of the lane's class; prices weigh this, and predict nothing. The residual is the binary logarithm of the time from the choice to
-//! the end of the task's last unit by that prediction. Of a task that expires, the time from the choice
-//! to the step that finds its deadline met is a lower bound of that. Where the bound is above what the model expects, the model learns it, and the
-//! lane is as slow as that at least; otherwise it says nothing new. The watch judges completions alone. A task that a lost lane had, whose share
-//! was opened to others, or that was shed, dropped or revoked, teaches nothing. Everything is integers, part of the state hash, and there only
+//! The rule is earliest completion at the prices of the capacity problem (`policy::task::linucb`). It predicts the time
+//! of the lane's waiting work and of the task, by the rates of the lane's class. Prices weigh this time and predict
+//! nothing. The residual is the binary logarithm of the actual time divided by the predicted one. The actual time runs
+//! from the choice to the end of the task's last unit.
+//!
+//! An expired task gives a lower bound: the time from the choice to the step that finds its deadline passed. If this is
+//! above the expectation, the model learns it, and the lane's slowness moves towards it; otherwise it says nothing new.
+//! The watch judges completions alone. A task teaches nothing if its lane was lost, if its share was opened to
+//! others, or if it was shed, dropped or revoked. Everything is integers, is part of the state hash, and exists only
 //! under that policy.
 
 mod model;
@@ -31,11 +35,11 @@ use crate::state_hash::{Component, StateHash, hash_component};
 pub(crate) use model::{FEATURE_ONE, FEATURES, Features, Model, ONE, RESIDUAL_MAX};
 use watch::{Verdict, Watch};
 
-/// With each slice a lane's slowness moves by 1/8 of the way.
+/// Share by which a slice moves its lane's slowness: 1/8.
 const SMOOTHING: i64 = 8;
-/// A lane's slowness halves whenever other lanes have done so many slices since its own last one, so that it is tried again.
+/// A lane's slowness halves with each so many slices of other lanes since its own last one, so that it is tried again.
 const HALVES_AFTER: i64 = 256;
-/// Tasks whose ends are waited for. While there are so many, those that join are not waited for: the ones of before end sooner.
+/// Most tasks that are tracked at a time. Further tasks are not tracked: the earlier ones end sooner.
 const PENDING_MAX: usize = 1_024;
 
 /// The learner.
@@ -43,32 +47,32 @@ const PENDING_MAX: usize = 1_024;
 pub(crate) struct Bandit {
     model: Model,
     watch: Watch,
-    /// By lane.
+    /// Slowness by lane.
     lanes: Vec<Slowness>,
-    /// Slices that were done.
+    /// Number of slices that were done.
     slices: i64,
-    /// Completions that were learnt from since what was known was forgotten last.
+    /// Completions that were learnt from since the last reset.
     completions: i64,
     pending: BTreeMap<TaskId, Pending>,
-    /// What all but tasks that are waited for add to the state hash.
+    /// Contribution to the state hash of everything but the tracked tasks.
     contribution: u64,
 }
 
-/// By how much a lane is slower than its class is predicted to be.
+/// Slowness of a lane compared with the prediction for its class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Slowness {
-    /// In powers of two with 16 bits after the point.
+    /// Powers of two, with 16 bits after the point.
     log2: i64,
-    /// Number of the last slice among all, when this was found.
+    /// Number of slices done by all lanes when this was found.
     slice: i64,
 }
 
-/// A task that joined a lane.
+/// A task that has joined a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pending {
     lane: LaneId,
     at_ns: i64,
-    /// Logarithm of what the rule predicted in nanoseconds.
+    /// Binary logarithm of the rule's prediction in nanoseconds.
     predicted: i64,
     features: Features,
 }
@@ -87,7 +91,7 @@ impl Pending {
 }
 
 impl Bandit {
-    /// One that knows nothing, for so many lanes.
+    /// A learner that knows nothing, for so many lanes.
     pub(crate) fn new(lanes: usize, hash: &mut StateHash) -> Self {
         let mut bandit = Self {
             model: Model::default(),
@@ -102,24 +106,25 @@ impl Bandit {
         bandit
     }
 
-    /// Takes it off the state hash.
+    /// Removes it from the state hash.
     pub(crate) fn forget(self, hash: &mut StateHash) {
         hash.remove(self.walked_hash());
     }
 
-    /// The lane that a task of a class goes to.
+    /// The lane for a task of a class.
     pub(crate) fn choose(&self, lanes: &[LaneView], class: TaskClass) -> LaneId {
         let slowness = |lane: LaneId| self.slowness(lane);
         linucb::choose(lanes, class, slowness, self.watch.is_trusted().then_some(&self.model))
     }
 
-    /// What it adds to the logarithm of the rule's time of a lane, with 16 bits after the point; none while the rule decides alone.
+    /// Correction of the logarithm of the rule's time on a lane, with 16 bits after the point; `None` while the rule
+    /// decides alone.
     pub(crate) fn correction(&self, view: &LaneView, class: TaskClass) -> Option<i64> {
         let correction = |model| linucb::correction(view, class, |lane| self.slowness(lane), model);
         self.watch.is_trusted().then_some(&self.model).map(correction)
     }
 
-    /// A task has joined a lane.
+    /// Tracks a task that has joined a lane.
     pub(crate) fn joined(
         &mut self,
         task: TaskId,
@@ -128,7 +133,7 @@ impl Bandit {
         at_ns: i64,
         hash: &mut StateHash,
     ) {
-        // Of a lane about which nothing is known there is no prediction.
+        // A lane of which nothing is known has no prediction.
         if !view.is_known || self.pending.len() >= PENDING_MAX {
             return;
         }
@@ -139,7 +144,7 @@ impl Bandit {
         assert!(before.is_none(), "a task joins once, and is not waited for once it has ended");
     }
 
-    /// A lane has done a slice that was predicted to take so long.
+    /// Learns a lane's slowness from a slice and its predicted time.
     pub(crate) fn slice_done(
         &mut self,
         lane: LaneId,
@@ -152,14 +157,15 @@ impl Bandit {
         self.refresh(hash);
     }
 
-    /// A lane was found to be slower than its class by so many powers of two.
+    /// Moves a lane's slowness towards so many powers of two.
     fn found(&mut self, lane: LaneId, log2: i64) {
         let known = self.slowness(lane);
         let log2 = known + (log2 - known) / SMOOTHING;
         self.lanes[lane as usize] = Slowness { log2, slice: self.slices };
     }
 
-    /// All units of a task are done. Says when the errors of what was learnt have drifted, and when it is trusted again.
+    /// Learns from a task whose units are all done. Returns a decision if the errors have drifted, or if the learner is
+    /// trusted again.
     pub(crate) fn task_done(&mut self, task: TaskId, at_ns: i64, hash: &mut StateHash) -> Option<FellBack> {
         let pending = self.left(task, hash)?;
         let residual = pending.residual(at_ns);
@@ -186,7 +192,7 @@ impl Bandit {
         })
     }
 
-    /// What is judged as the last unit of a task is done at a time, which is not taken in yet.
+    /// Figures by which a task's completion at a time would be judged; nothing is learnt from it.
     pub(crate) fn account(&self, task: TaskId, at_ns: i64) -> Account {
         let Some(pending) = self.pending.get(&task) else { return Account::default() };
         let residual = pending.residual(at_ns);
@@ -196,7 +202,7 @@ impl Bandit {
         account
     }
 
-    /// A task's deadline came before it was done: what it would have taken is not less than the time so far.
+    /// Learns from an expired task, which would have taken at least the time so far.
     pub(crate) fn task_expired(&mut self, task: TaskId, at_ns: i64, hash: &mut StateHash) {
         let Some(pending) = self.left(task, hash) else { return };
         let at_least = pending.residual(at_ns);
@@ -204,27 +210,28 @@ impl Bandit {
             return;
         }
         self.model.learn(&pending.features, at_least);
-        // Slices that run as their task expires are for nothing: without this, a lane of such tasks would never be known as slow.
+        // Running slices of an expired task do not count. Without this, a lane of such tasks would never be known as
+        // slow.
         if at_least > self.slowness(pending.lane) {
             self.found(pending.lane, at_least);
         }
         self.refresh(hash);
     }
 
-    /// A task is not waited for any more.
+    /// Stops tracking a task, and returns it.
     pub(crate) fn left(&mut self, task: TaskId, hash: &mut StateHash) -> Option<Pending> {
         let pending = self.pending.remove(&task)?;
         hash.remove(pending.hash(task));
         Some(pending)
     }
 
-    /// What a lane had to do is for others now: it tells nothing.
+    /// Stops tracking a lane's tasks, because its work was opened to other lanes.
     pub(crate) fn lane_opened(&mut self, lane: LaneId, hash: &mut StateHash) {
         let opened = self.pending.extract_if(.., |_, pending| pending.lane == lane);
         opened.for_each(|(task, pending)| hash.remove(pending.hash(task)));
     }
 
-    /// A lane's slowness in powers of two, with 16 bits after the point; less, the longer it has done nothing.
+    /// A lane's slowness in powers of two, with 16 bits after the point. It shrinks while the lane does nothing.
     fn slowness(&self, lane: LaneId) -> i64 {
         let Slowness { log2, slice } = self.lanes[lane as usize];
         let halvings = ((self.slices - slice) / HALVES_AFTER).min(63);
@@ -244,7 +251,7 @@ impl Bandit {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of everything here, by walking.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         self.pending.iter().map(|(task, pending)| pending.hash(*task)).fold(self.hash(), u64::wrapping_add)
     }

@@ -1,13 +1,12 @@
-//! The configuration of risk tasks in the state hash. What is of the default adds nothing, so that states have the hash that they had before
-//! there was the field.
+//! State hash of the configuration of risk tasks. A default adds nothing, so that states from before a field existed
+//! keep their hashes.
 
 use warptape_events::journal::{QueueConfig, Quota, RiskConfig, TenantWeight};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::state_hash::{Component, hash_component};
 
-/// Hash of the configuration: nothing of the default, so that states without tasks have the hash that they had before there
-/// were any.
+/// Hash of the configuration; 0 for the default, so that states from before tasks existed keep their hashes.
 pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
     if *config == RiskConfig::default() {
         return 0;
@@ -17,7 +16,7 @@ pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
         hash_component(Component::RiskConfig, fields)
     });
     let rest = [config.slice_ns, i64::from(config.tasks_max), config.split as i64];
-    // Nothing of the default, again.
+    // The default adds nothing here either.
     let bytes = match config.bytes_max == RiskConfig::default().bytes_max {
         true => 0,
         false => hash_component(Component::RiskBytes, [config.bytes_max]),
@@ -55,7 +54,7 @@ pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
         .fold(tenants, u64::wrapping_add)
 }
 
-/// Nothing of the default, likewise.
+/// Hash of the configuration of queues; 0 for the default.
 fn queues_hash(config: &QueueConfig) -> u64 {
     if *config == QueueConfig::default() {
         return 0;

@@ -1,4 +1,4 @@
-//! Standing delay: tasks wait for too long, and have done so for a while, so that waiting is no burst that passes.
+//! Standing delay: tasks have waited for too long for a whole interval, so that it is not a passing burst.
 //!
 //! ```text
 //!   the oldest task of the most urgent class that waits to begin is older than the target
@@ -16,13 +16,13 @@ use warptape_events::journal::{QueueConfig, TaskClass, TaskId};
 
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// The limit shrinks by 1/8 of itself, and grows by 1/16.
+/// Share by which the limit shrinks, 1/8 and, below, by which it grows, 1/16.
 const SHRINKING: i64 = 8;
 const GROWING: i64 = 16;
-/// Tasks that one step sheds at most.
+/// Most tasks that one step sheds.
 const SHED_STEP_MAX: i64 = 16;
 
-/// What is known of delay.
+/// State of the watch on delay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Congestion {
     /// Tasks that have not begun, by class and arrival.
@@ -33,15 +33,15 @@ pub(crate) struct Congestion {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
-    /// When the delay will have been above the target for an interval; 0 while it is not above it.
+    /// Time at which the delay will have been above the target for an interval; 0 while it is not above it.
     standing_ns: i64,
-    /// When the next task is shed; 0 where none is to be.
+    /// Time at which the next task is shed; 0 if none is to be shed.
     shed_ns: i64,
     /// Tasks shed since the delay became a standing one.
     shed: i64,
-    /// Tasks that may be known; 0 before it was looked at for the first time.
+    /// Most tasks that may be known; 0 before the first look.
     limit: i64,
-    /// When the limit is looked at next.
+    /// Time of the next look at the limit.
     adapt_ns: i64,
 }
 
@@ -51,27 +51,27 @@ pub(crate) struct Victim {
     pub(crate) task: TaskId,
     pub(crate) class: TaskClass,
     pub(crate) waited_ns: i64,
-    /// Which one it is since the delay became a standing one.
+    /// Its number among the tasks shed since the delay became a standing one.
     pub(crate) number: i64,
 }
 
 impl Congestion {
-    /// Whether delay is looked at.
+    /// True if delay is watched.
     pub(crate) fn is_on(config: &QueueConfig) -> bool {
         config.delay_target_ns > 0
     }
 
-    /// A task waits to begin that came at this time.
+    /// Adds a task that waits to begin, with its arrival.
     pub(crate) fn insert(&mut self, class: TaskClass, arrived_ns: i64, task: TaskId) {
         self.waiting[class as usize].insert((arrived_ns, task));
     }
 
-    /// A task begins, or goes.
+    /// Removes a task that begins or goes.
     pub(crate) fn remove(&mut self, class: TaskClass, arrived_ns: i64, task: TaskId) {
         self.waiting[class as usize].remove(&(arrived_ns, task));
     }
 
-    /// Tasks that may be known where so many may at most.
+    /// Most tasks that may be known, given the configured limit.
     pub(crate) fn limit(&self, tasks_max: i64) -> i64 {
         match self.state.limit {
             0 => tasks_max,
@@ -79,12 +79,13 @@ impl Congestion {
         }
     }
 
-    /// How long the most urgent of those that wait to begin has waited.
+    /// Time that the oldest task of the most urgent class has waited to begin; `None` if no task waits.
     fn delay_ns(&self, at_ns: i64) -> Option<i64> {
         self.waiting.iter().find_map(|class| class.first()).map(|(arrived_ns, _)| at_ns - arrived_ns)
     }
 
-    /// Judges the delay, where so many of `tasks_max` tasks are known. Gives what is to be shed; the caller takes it away.
+    /// Judges the delay while `tasks` of `tasks_max` tasks are known. Returns the tasks to shed, which the caller
+    /// removes.
     pub(crate) fn look(
         &mut self,
         config: &QueueConfig,
@@ -129,7 +130,7 @@ impl Congestion {
         victims
     }
 
-    /// Sheds the oldest task of the least urgent class, if there is one, and says when the next one is.
+    /// Sheds the oldest task of the least urgent class, if there is one, and sets the time of the next.
     fn shed(&mut self, at_ns: i64, interval_ns: i64) -> Option<Victim> {
         let least_urgent = [TaskClass::Batch, TaskClass::Interactive];
         let class = least_urgent.into_iter().find(|class| !self.waiting[*class as usize].is_empty())?;
@@ -140,7 +141,7 @@ impl Congestion {
         Some(Victim { task, class, waited_ns: at_ns - arrived_ns, number })
     }
 
-    /// When to look again, whatever comes.
+    /// Time at which to look again, even without further input.
     pub(crate) fn next_ns(&self, config: &QueueConfig, at_ns: i64) -> i64 {
         let Some(delay_ns) = self.delay_ns(at_ns) else { return i64::MAX };
         let can_shed = self.waiting[1..].iter().any(|class| !class.is_empty());
@@ -152,7 +153,7 @@ impl Congestion {
         }
     }
 
-    /// Nothing before there was something to remember.
+    /// Hash of the state; 0 before there was anything to remember.
     pub(crate) fn hash(&self) -> u64 {
         if self.state == State::default() {
             return 0;
@@ -161,7 +162,7 @@ impl Congestion {
         hash_component(Component::Congestion, [standing_ns, shed_ns, shed, limit, adapt_ns])
     }
 
-    /// Checks which tasks wait to begin.
+    /// Checks the tasks that wait to begin.
     pub(crate) fn audit(&self, fresh: &Self) {
         assert_eq!(self.waiting, fresh.waiting, "tasks that wait to begin");
     }
@@ -191,7 +192,8 @@ mod tests {
             shed.extend(victims.into_iter().map(|victim| (at_ns, victim.task)));
             assert_eq!(hash.value(), congestion.hash());
         }
-        // The delay stands from 150 on; the next ones follow after an interval by the square root of their number, rounded down.
+        // The delay stands from 150 on. Each further task follows after the interval divided by the rounded-down square
+        // root of its number.
         assert_eq!(shed, [(150, 2), (250, 3), (350, 1)]);
     }
 
@@ -202,7 +204,7 @@ mod tests {
         let mut look =
             |congestion: &mut Congestion, at_ns| congestion.look(&CONFIG, at_ns, (2, 100), &mut hash);
         assert!((100..200).all(|at_ns| look(&mut congestion, at_ns).is_empty()));
-        // The interactive task begins; another one comes, which does not wait, before the delay stands.
+        // The interactive task begins before the delay stands, and a new one that has not waited yet takes its place.
         congestion.remove(TaskClass::Interactive, 100, 1);
         congestion.insert(TaskClass::Interactive, 200, 2);
         assert!((200..349).all(|at_ns| look(&mut congestion, at_ns).is_empty()));

@@ -1,4 +1,4 @@
-//! Risk tasks: which are known, which units of them are to be begun, and who is to be next.
+//! The known risk tasks, their units that are still to be begun, and the order in which lanes take them.
 //!
 //! ```text
 //!   TaskArrived ──► Reject, or Admit ──► whole ──► Split ──► a lane's shares ──┐
@@ -7,13 +7,13 @@
 //!                                                             └────────────── LaneLost ◄──────────┘
 //! ```
 //!
-//! Ticks go first: a lane gets a slice only when it has nothing else to do (`slices`), and a slice is as short as
-//! `risk.slice_ns`: what comes meanwhile shares the processor with it so long. A share of the time of a lane that has ticks is kept for
-//! tasks that are critical or aged (`reserve`, `ageing`). It owns tasks and their order; it must not know what a unit
-//! is. No step walks over all tasks, but that in which a partition is revoked.
+//! Ticks go first: a lane gets a slice only when it has nothing else to do (`slices`). A slice is as short as
+//! `risk.slice_ns`, because ticks that arrive meanwhile share the processor with it. A lane that has ticks keeps a
+//! share of its time for critical and aged tasks (`reserve`, `ageing`). The module owns tasks and their order; it must
+//! not know what a unit is. Only a revoked partition and a change of policy walk over all tasks.
 //!
-//! With `risk.quantum_ns` a large task does not keep others waiting until it is done: a tenant's tasks take turns of that much service,
-//! and of [`CLASS_SLICES`] slices one goes to a less urgent class.
+//! With `risk.quantum_ns` a tenant's tasks take turns of that much service, so that others need not wait until a large
+//! task is done. One slice in [`CLASS_SLICES`] goes to a less urgent class.
 
 mod accounts;
 mod ageing;
@@ -73,7 +73,7 @@ pub(crate) use sight::{Sighted, sighted};
 pub(crate) use slices::{TaskAccount, account, next_without, run};
 pub(crate) use task::Units;
 
-/// Of so many slices, one goes to a less urgent class, the next one in turn with the least urgent one.
+/// One slice in this many goes to a less urgent class with tasks: by turns the least urgent and the second most urgent.
 const CLASS_SLICES: i64 = 16;
 
 /// Everything known of tasks.
@@ -81,29 +81,29 @@ const CLASS_SLICES: i64 = 16;
 pub(crate) struct Risk {
     policy: TaskPolicy,
     tasks: BTreeMap<TaskId, Task>,
-    /// Of the requests of all tasks.
+    /// Bytes of the requests of all known tasks.
     bytes: i64,
-    /// Tasks that have a deadline, by it.
+    /// Tasks with a deadline, by deadline.
     deadlines: BTreeSet<(i64, TaskId)>,
     tenants: Tenants,
-    /// Whether tasks wait for too long; none where that is not looked at.
+    /// Watch on standing delay; `None` if it is off.
     congestion: Option<Congestion>,
     rates: Rates,
     queues: Queues,
     lanes: LaneTasks,
-    /// Tasks by how long they wait.
+    /// Waiting tasks, by how long they have waited.
     ageing: Ageing,
-    /// What push policies remember.
+    /// State of push policies.
     turns: Turns,
-    /// Under the policy that asks for them.
+    /// Prices of kinds of tasks, for policies that ask for them.
     prices: Prices,
     numbers: Numbers,
-    /// The task whose last unit was done in this step; none between steps.
+    /// The task whose last unit was done in this step; `None` between steps.
     complete: Option<TaskId>,
     contribution: u64,
 }
 
-/// What tenants have had, and may have.
+/// Service that tenants have received, and their quotas.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Tenants {
     accounts: Accounts,
@@ -113,28 +113,28 @@ struct Tenants {
 /// Tasks with units that wait.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Queues {
-    /// Those that are to be split.
+    /// Tasks that are still to be split.
     whole: Queue,
-    /// Those that others go before, by the time until which.
+    /// Gangs that let other tasks go first, by the time at which that ends.
     aside: BTreeSet<(i64, TaskId)>,
-    /// Those with units that any lane may take.
+    /// Tasks with units that any lane may take.
     open: Queue,
-    /// Those with units that the lane alone may take, by lane.
+    /// Tasks with units of a lane's own share, by lane.
     shares: Shares,
 }
 
-/// What lanes have to do with tasks, each list by lane.
+/// Risk work of lanes; each list is by lane.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct LaneTasks {
-    /// What the units come to that a lane alone may take.
+    /// Totals of the units that only this lane may take.
     queues: Vec<LaneQueue>,
-    /// How much each lane worked lately, where the policy asks.
+    /// Recent busy time of each lane, counted if the policy asks for it.
     busy: Vec<Busy>,
-    /// What each lane has in reserve for tasks while it has ticks.
+    /// Time that each lane has in reserve for tasks while it has ticks.
     reserves: Vec<Reserve>,
 }
 
-/// How many tasks wait, and the numbers of the next task and slice.
+/// Number of waiting tasks, and the numbers of the next task and slice.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Numbers {
     /// Tasks with units that are still to be begun.
@@ -178,17 +178,17 @@ impl Risk {
         }
     }
 
-    /// Adds up what a checkpoint lacks.
+    /// Computes the totals that a checkpoint leaves out.
     pub(crate) fn restore_totals(&mut self) {
         self.rates.restore_totals();
     }
 
-    /// Tasks known.
+    /// Number of known tasks.
     pub(crate) fn tasks(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Tasks with units that are still to be begun.
+    /// Number of tasks with units that are still to be begun.
     pub(crate) fn tasks_waiting(&self) -> i32 {
         self.numbers.waiting
     }
@@ -197,7 +197,7 @@ impl Risk {
         self.tasks.contains_key(&task)
     }
 
-    /// Tasks of every quota.
+    /// Load of each quota.
     pub(crate) fn quota_loads(&self) -> impl Iterator<Item = QuotaLoad<'_>> {
         self.tenants.quotas.loads()
     }
@@ -217,12 +217,12 @@ impl Risk {
         self.prices.question_next()
     }
 
-    /// Kinds of tasks in a question, if it is the last one.
+    /// Number of kinds of tasks in a question; `None` unless it is the last question.
     pub(crate) fn kinds_asked(&self, question: i64) -> Option<usize> {
         self.prices.question(question).map(|asked| asked.kinds.len())
     }
 
-    /// Hash of the counters: nothing before there was a task.
+    /// Hash of the counters; 0 before the first task.
     fn hash(&self) -> u64 {
         match (self.numbers.task_next, self.numbers.slice_next) {
             (0, 0) => 0,
@@ -239,19 +239,19 @@ impl Risk {
         self.tasks.get_mut(&task).expect("only known tasks are in queues and on lanes")
     }
 
-    /// The quanta that a task begins with: as many as that of its tenant's has had which has had the least, so that it neither waits for
-    /// all others nor they for it.
+    /// Initial quanta of a task: the fewest among its tenant's queued tasks of the class. So neither the new task nor
+    /// the others have to wait for all of the rest.
     fn first_quanta(&self, class: TaskClass, tenant: &Name) -> i64 {
         let queues = [&self.queues.whole, &self.queues.open].into_iter().chain(self.queues.shares.iter());
         queues.filter_map(|queue| queue.quanta(class, tenant)).min().unwrap_or(0)
     }
 
-    /// A tenant has another weight from now on.
+    /// Sets a tenant's weight.
     pub(crate) fn weigh(&mut self, tenant: &str, weight: i32) {
         self.tenants.accounts.weigh(tenant, weight);
     }
 
-    /// Where a task's tenant stands; under an order that is not fair all tenants are one.
+    /// Turn of a task's tenant; all tenants share one turn if the order is not fair.
     fn turn(&self, task: &Task) -> Turn {
         self.turn_under(self.policy.order(), task)
     }
@@ -263,7 +263,7 @@ impl Risk {
         }
     }
 
-    /// The kind that a task waits with, where the policy chooses among kinds.
+    /// Kind under which a task waits; empty if the policy does not choose among kinds.
     fn kind_of(&self, task: &Task) -> Name {
         self.kind_under(self.policy, task)
     }
@@ -275,8 +275,8 @@ impl Risk {
         }
     }
 
-    /// What the rest of a task is predicted to take on the class of ready lanes that is fastest, in nanoseconds; 0 where that is not known,
-    /// or the policy does not ask.
+    /// Predicted time of a task's rest on the fastest class of ready lanes, in nanoseconds; 0 if unknown, or if the
+    /// policy does not ask.
     fn rest_ns(&self, task: &Task, lanes: &Lanes) -> i64 {
         self.rest_ns_under(self.policy.order(), task, lanes)
     }
@@ -293,7 +293,7 @@ impl Risk {
         lanes.ready_classes().filter_map(on).min().unwrap_or(0)
     }
 
-    /// Takes a task out of all queues, before it changes. Gives its tenant's turn there.
+    /// Removes a task from all queues before it changes, and returns its tenant's turn in them.
     fn dequeue(&mut self, task: TaskId) -> Turn {
         let task = &self.tasks[&task];
         let (kind, turn, due) = (self.kind_of(task), self.turn(task), task.due(self.policy.order()));
@@ -316,12 +316,12 @@ impl Risk {
         turn
     }
 
-    /// Puts a task into the queues that it belongs to now.
+    /// Adds a task to the queues that match its current state.
     fn enqueue(&mut self, task: TaskId) {
         self.enqueue_at(task, &self.turn(&self.tasks[&task]));
     }
 
-    /// Likewise, given its tenant's turn.
+    /// Adds a task like `enqueue`, given its tenant's turn.
     fn enqueue_at(&mut self, task: TaskId, turn: &Turn) {
         let task = &self.tasks[&task];
         let (kind, due) = (self.kind_of(task), task.due(self.policy.order()));
@@ -347,8 +347,8 @@ impl Risk {
         }
     }
 
-    /// Adds to the service of a task's tenant, and moves the tenant in every queue to its new turn, which it gives; under an order that is not
-    /// fair the turn stays. The task itself is to be in no queue.
+    /// Adds to the service of a task's tenant, and moves the tenant to its new turn in every queue. Returns that turn,
+    /// which is the old one if the order is not fair. The task itself must be in no queue.
     fn charge(&mut self, task: TaskId, old: Turn, weighted_ns: i64, hash: &mut StateHash) -> Turn {
         let accounts = &mut self.tenants.accounts;
         if !self.policy.order().is_fair() {
@@ -363,7 +363,7 @@ impl Risk {
         new
     }
 
-    /// Forgets a task; slices of it that run are for nothing.
+    /// Forgets a task. The results of its running slices do not count.
     fn forget(&mut self, task: TaskId, lanes: &mut Lanes, learnt: &mut Learnt, hash: &mut StateHash) -> Task {
         if let Some(bandit) = &mut learnt.bandit {
             bandit.left(task, hash);
@@ -433,13 +433,13 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
     shadow::beside_arrival(task, lane, &instead, decisions);
 }
 
-/// Whether the policy, or one in its shadow, goes by prices.
+/// True if the policy or a shadow policy uses prices.
 fn wants_prices(life: &Life) -> bool {
     life.risk.policy.sees_prices()
         || life.learnt.later.shadows.as_ref().is_some_and(|shadows| shadows.any(TaskPolicy::sees_prices))
 }
 
-/// Why a task is not accepted, if it is not. A later round of a task is accepted whatever else there is.
+/// Reason for refusing a task; `None` if it is accepted. A later round is refused only if its deadline has passed.
 fn refuse(risk: &Risk, config: &RiskConfig, arrived: &TaskArrived, at_ns: i64) -> Option<Reject> {
     let TaskArrived { task, deadline_ns, .. } = *arrived;
     let (tasks, tasks_max) = (risk.tasks.len() as i32, config.tasks_max);
@@ -455,7 +455,7 @@ fn refuse(risk: &Risk, config: &RiskConfig, arrived: &TaskArrived, at_ns: i64) -
     if tasks >= tasks_max || (tasks > 0 && bytes > bytes_max) {
         return Some(reject);
     }
-    // What is critical is admitted however long others wait.
+    // Critical tasks are admitted however long others wait.
     let limit = match &risk.congestion {
         Some(congestion) if arrived.class != TaskClass::Critical => congestion.limit(tasks_max.into()),
         _ => tasks_max.into(),
@@ -483,7 +483,7 @@ fn refuse(risk: &Risk, config: &RiskConfig, arrived: &TaskArrived, at_ns: i64) -
     }
 }
 
-/// When to look again whether tasks wait for too long, whatever comes.
+/// Time at which to check for standing delay again, even without further input; `i64::MAX` if the watch is off.
 pub(crate) fn shed_at_ns(life: &Life) -> i64 {
     let next_ns = |congestion: &Congestion| congestion.next_ns(&life.config.risk.queues, life.clock.at_ns);
     life.risk.congestion.as_ref().map_or(i64::MAX, next_ns)
@@ -510,7 +510,7 @@ pub(crate) fn shed(life: &mut Life, decisions: &mut Vec<Decision>) {
     }
 }
 
-/// Has another policy decide from now on: tasks wait in its order, and what the one before remembered is forgotten.
+/// Switches to another policy: tasks wait in its order, and the state of the previous policy is dropped.
 pub(crate) fn choose_policy(life: &mut Life, policy: TaskPolicy) {
     let Life { risk, lanes, hash, learnt, .. } = life;
     let tasks: Vec<_> = risk.tasks.keys().copied().collect();
@@ -532,7 +532,7 @@ pub(crate) fn choose_policy(life: &mut Life, policy: TaskPolicy) {
     }
 }
 
-/// Asks for prices, where the policy wants them and something has changed since the last question.
+/// Asks for prices if the policy wants them and something has changed since the last question.
 pub(crate) fn ask_prices(life: &mut Life, decisions: &mut Vec<Decision>) {
     if wants_prices(life) {
         let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, .. } = life;
@@ -541,12 +541,12 @@ pub(crate) fn ask_prices(life: &mut Life, decisions: &mut Vec<Decision>) {
     }
 }
 
-/// The prices of the last question have been found.
+/// Takes the prices that answer the last question.
 pub(crate) fn priced(life: &mut Life, priced: &Priced) {
     life.risk.prices.answer(priced, &mut life.hash);
 }
 
-/// A lane is done with its slice.
+/// Books a slice as done: its service, the progress of its task, and what its duration teaches.
 pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<Decision>) {
     let Life { risk, lanes, config, hash, learnt: known, clock: Clock { at_ns, .. }, .. } = &mut *life;
     if let Some(live) = &mut known.later.autoscale {
@@ -556,7 +556,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
     if lane.is_void_slice(done.slice) {
         return;
     }
-    // What was passed had made way: the reserve is for the slice that passed it.
+    // The reserve counts only a slice that passed another one, not the passed slice.
     let was_passed = lane.passed().is_some_and(|passed| passed.slice == done.slice);
     let slice = lane.end_slice(*at_ns, done.slice, hash);
     if !was_passed {
@@ -568,7 +568,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
         risk.lanes.busy[done.lane as usize].add(lane, *at_ns, done.service_ns, hash);
     }
     let Some(id) = slice.task else { return };
-    // It may have to let others of its tenant go first.
+    // The task's place among those of its tenant may change.
     let turn = risk.dequeue(id);
     let task = risk.tasks.get_mut(&id).expect("slices of forgotten tasks are for nothing");
     let cost = task.cost(slice.units.count());
@@ -604,7 +604,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
             slices: drifted.slices,
         }));
     }
-    // What it was predicted to take was charged when it began.
+    // The predicted service was charged when the slice began; only the difference is left.
     let weighted_ns = risk.tenants.accounts.weighted_ns(&task.spec.tenant, done.service_ns);
     let rest_ns = risk.rest_ns(&risk.tasks[&id], lanes);
     let task = risk.task_mut(id);
@@ -614,13 +614,13 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
     risk.enqueue_at(id, &turn);
 }
 
-/// The shell withdraws a task.
+/// Removes a task that the shell withdraws.
 pub(crate) fn drop_task(life: &mut Life, task: TaskId) {
     let Life { risk, lanes, hash, learnt, .. } = life;
     risk.forget(task, lanes, learnt, hash);
 }
 
-/// Forgets the tasks of a partition that is not owned any more.
+/// Forgets the tasks of a partition that this process no longer owns.
 pub(crate) fn drop_partition(life: &mut Life, partition: PartitionId) {
     let Life { risk, lanes, hash, learnt, .. } = life;
     let of_partition = |task: &&Task| task.spec.partition == partition;
@@ -630,7 +630,7 @@ pub(crate) fn drop_partition(life: &mut Life, partition: PartitionId) {
     }
 }
 
-/// What a lane has of tasks as its share goes back to be done by others; what it works on it finishes.
+/// Opens a lane's shares of tasks to all lanes. The lane finishes the slice that it works on.
 pub(crate) fn reopen_shares(life: &mut Life, lane: LaneId) {
     let Life { risk, hash, learnt, .. } = life;
     if let Some(bandit) = &mut learnt.bandit {
@@ -646,7 +646,7 @@ pub(crate) fn reopen_shares(life: &mut Life, lane: LaneId) {
     }
 }
 
-/// What a lane had of tasks, in flight or as its share, goes back to be done by others.
+/// Opens a lost lane's units, in flight or in its shares, to all lanes.
 pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
     let Life { risk, lanes, hash, learnt, .. } = life;
     if let Some(bandit) = &mut learnt.bandit {
@@ -673,7 +673,7 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
     }
 }
 
-/// Ends what has met its deadline, as far as the step has room, and then what is done.
+/// Expires tasks that are past their deadline, as far as the step has room, and then finishes a complete task.
 pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
     let Life { risk, lanes, hash, learnt, clock, step: Step { room, .. }, .. } = life;
     let at_ns = clock.at_ns;

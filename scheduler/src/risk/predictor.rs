@@ -1,15 +1,16 @@
-//! What a slice of a kind of tasks takes on lanes of a class, by the size of the slice: its mean, and a bound that nineteen of twenty keep.
+//! Predictor of a slice's time on lanes of a class, by its size: the mean, and a bound that 19 of 20 slices keep.
 //!
 //! ```text
 //!   a size that was seen often enough      its own mean and upper quantile, in proportion to cost within a power of two
-//!   another one, where two sizes were      a line through logarithms of cost and time, by recursive least squares
-//!   otherwise                              nothing: the caller goes by time in proportion to cost
+//!   another size, once two were seen       a line through logarithms of cost and time, by recursive least squares
+//!   otherwise                              nothing: the caller uses time in proportion to cost
 //! ```
 //!
-//! Least squares of a line need five sums; with each slice they lose a share, so that old slices count ever less. That is the recursive
-//! form with a forgetting factor, of which the sums are the information matrix. All numbers are integers; logarithms have 16 bits after the
-//! point. When slices take longer than predicted again and again, or shorter, what is known has drifted: it is forgotten, and the caller
-//! says so (a two-sided cumulative sum of the errors' logarithms, Page 1954). It owns the estimate; it must not know who works or for whom.
+//! A least-squares line needs five sums. They lose a share with each slice, so that old slices count ever less. This is
+//! the recursive form with a forgetting factor, and the sums are its information matrix. All numbers are integers;
+//! logarithms have 16 bits after the point. Slices that repeatedly take longer than predicted, or shorter, are a drift:
+//! the estimate is forgotten, and the caller reports it. The test is a two-sided cumulative sum of the errors'
+//! logarithms (Page 1954). The module owns the estimate; it must not know who works or for whom.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -21,43 +22,44 @@ use crate::ratio::mul_div;
 /// Bits after the point of logarithms here.
 const POINT: u32 = 16;
 const ONE: i64 = 1 << POINT;
-/// With each slice of its size, a mean moves by 1/8.
+/// Share by which a slice moves the mean of its size: 1/8.
 const SMOOTHING: i64 = 8;
-/// Slices of a size from which on its own mean is believed.
+/// Slices of a size after which its own mean is used.
 const SAMPLES_MIN: i64 = 4;
-/// The upper bound moves up by this part of the spread where a slice exceeds it, and down by a nineteenth of that otherwise: so one slice in
-/// twenty exceeds it.
+/// The upper bound rises by this part of the spread if a slice exceeds it, and otherwise falls by a nineteenth of that.
+/// So one slice in twenty exceeds it.
 const UPPER_STEP: i64 = 2;
 const UPPER_ODDS: i64 = 19;
-/// A sample's weight in the sums, and the share that they lose with each: 1/32.
+/// Weight of a sample in the sums, and the share that they lose with each: 1/32.
 const WEIGHT: i64 = 1 << 10;
 const FORGETTING: i64 = 32;
-/// Least variance of logarithms of cost, in squares of a power of two, of which a line is believed: 1/16.
+/// Least variance of the logarithms of cost for a usable line, in squares of a power of two: 1/16.
 const VARIANCE_MIN: i128 = (1 << (2 * POINT)) / 16;
-/// Errors within a quarter of a power of two are none, one error counts for two powers at most, and two powers in all are a drift.
+/// Errors within a quarter of a power of two do not count, and one error counts for at most two powers. More than two
+/// powers in all are a drift.
 const DRIFT_FREE: i64 = ONE / 4;
 const DRIFT_ONE_MAX: i64 = 2 * ONE;
 const DRIFT_MAX: i64 = 2 * ONE;
-/// A line is as steep as time in proportion to the square of the cost at most.
+/// Greatest slope of a line: time in proportion to the square of the cost.
 const SLOPE_MAX: i128 = 2 * ONE as i128;
-/// Of a normal distribution nineteen of twenty are within about twice the mean deviation above its mean.
+/// Mean deviations above the mean that bound about 19 of 20 values of a normal distribution.
 const UPPER_DEVIATIONS: i64 = 2;
 
-/// What a slice is predicted to take, in nanoseconds.
+/// Predicted time of a slice, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Prediction {
     pub(crate) mean_ns: i64,
-    /// Nineteen of twenty take no longer.
+    /// Bound that 19 of 20 slices keep.
     pub(crate) upper_ns: i64,
 }
 
-/// What is known of a kind of tasks on a class of lanes.
+/// Estimate for a kind of tasks on a class of lanes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Predictor {
-    /// By size: the binary logarithm of the cost, rounded down.
+    /// Slices by size: the binary logarithm of the cost, rounded down.
     sizes: Vec<Size>,
     line: Line,
-    /// Sums of errors above and below what was predicted.
+    /// Sums of the errors above and below the predictions.
     above: i64,
     below: i64,
     samples: i64,
@@ -75,7 +77,7 @@ struct Size {
     upper_ns: i64,
 }
 
-/// Sums over slices of x, the logarithm of cost, and y, that of time; and the mean deviation from the line.
+/// Sums over slices, where x is the logarithm of cost and y that of time; and the mean deviation from the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Line {
     weight: i64,
@@ -96,7 +98,7 @@ fn power(log: i64) -> i64 {
 }
 
 impl Predictor {
-    /// What a slice of this cost is predicted to take, if enough is known.
+    /// Predicted time of a slice of this cost; `None` if too little is known.
     pub(crate) fn predict(&self, cost: i64) -> Option<Prediction> {
         match self.size(cost).filter(|size| size.samples >= SAMPLES_MIN) {
             Some(size) => Some(size.predict(cost)),
@@ -109,7 +111,7 @@ impl Predictor {
         self.sizes.binary_search_by_key(&log2, |size| size.log2).ok().map(|index| &self.sizes[index])
     }
 
-    /// Learns what a slice took. Whether what was known had drifted and was forgotten before; then it gives how many slices that was.
+    /// Learns from the time of a slice. Returns the forgotten estimate if it had drifted, and otherwise `None`.
     pub(crate) fn learn(&mut self, cost: i64, service_ns: i64) -> Option<Drifted> {
         let service_ns = service_ns.clamp(1, DURATION_NS_MAX);
         let service_log = log(service_ns);
@@ -149,11 +151,11 @@ impl Predictor {
     }
 }
 
-/// What was forgotten.
+/// An estimate that was forgotten because it had drifted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Drifted {
     pub(crate) predicted_ns: i64,
-    /// Slices that it was learnt from.
+    /// Number of slices that it was learnt from.
     pub(crate) slices: i64,
 }
 
@@ -166,7 +168,7 @@ impl Size {
 
     fn learn(&mut self, cost: i64, service_ns: i64) {
         self.samples = (self.samples + 1).min(SAMPLES_MIN);
-        // As if the slice had the size's mean cost.
+        // Time scaled to the mean cost of the size.
         let scaled_ns = proportion(service_ns, self.mean_cost, cost);
         let step_ns = (self.spread_ns / UPPER_STEP).max(1);
         self.upper_ns = match scaled_ns > self.upper_ns {
@@ -176,7 +178,7 @@ impl Size {
         self.spread_ns += ((scaled_ns - self.mean_ns).abs() - self.spread_ns) / SMOOTHING;
         self.mean_ns = (self.mean_ns + (scaled_ns - self.mean_ns) / SMOOTHING).max(1);
         let mean_cost = self.mean_cost + (cost - self.mean_cost) / SMOOTHING;
-        // Times follow the cost that they are for.
+        // Times scale with the mean cost.
         for time_ns in [&mut self.mean_ns, &mut self.spread_ns, &mut self.upper_ns] {
             *time_ns = proportion(*time_ns, mean_cost, self.mean_cost);
         }
@@ -190,7 +192,7 @@ impl Size {
     }
 }
 
-/// `time_ns` by `cost` over `of`.
+/// `time_ns × cost / of`, at most [`DURATION_NS_MAX`].
 fn proportion(time_ns: i64, cost: i64, of: i64) -> i64 {
     mul_div(time_ns, cost, of.max(1)).min(i128::from(DURATION_NS_MAX)) as i64
 }
@@ -212,7 +214,7 @@ impl Line {
         }
     }
 
-    /// The line's y, where costs differ enough for a line.
+    /// The line's y at x; `None` if costs differ too little for a line.
     fn at(&self, x: i64) -> Option<i64> {
         let [weight, sum_x, sum_y, xx, xy] = [self.weight, self.x, self.y, self.xx, self.xy].map(i128::from);
         let determinant = weight * xx - sum_x * sum_x;
@@ -245,7 +247,7 @@ mod tests {
         predictor
     }
 
-    /// Times that vary by up to a quarter of 1 ms for a cost of 1,000, evenly.
+    /// Slices of cost 1,000 with times spread evenly from 0.875 to 1.125 ms.
     fn noisy(number: i64) -> (i64, i64) {
         (1_000, 875_000 + xxh3_64(&number.to_le_bytes()).cast_signed().rem_euclid(250_000))
     }

@@ -1,12 +1,12 @@
-//! Prices of kinds of tasks: when they are to be found anew, and what they are.
+//! Prices of kinds of tasks: their values, and when to ask for new ones.
 //!
 //! ```text
-//!   TaskArrived ──► what comes of each kind ──┐
+//!   TaskArrived ──► arrivals of each kind ────┐
 //!   SliceDone ────► rates by class ───────────┼──► a change by a tenth ──► AskPrices ──► (solved outside) ──► Priced
 //!   lanes that come and go ───────────────────┘
 //! ```
 //!
-//! It owns the question and its answer; it must not solve anything.
+//! The module owns the question and its answer; it must not solve anything.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -24,23 +24,23 @@ use crate::policy::task::Offer;
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Kinds in a question: those with the most work.
+/// Most kinds in a question: those with the most work.
 pub(crate) const KINDS_MAX: usize = 64;
-/// Kinds whose arrivals are counted. Beyond, the one with the least cost is forgotten.
+/// Most kinds whose arrivals are counted. A further one replaces the kind with the least cost.
 const DEMANDS_MAX: usize = 1_024;
-/// With each look, what came before counts for 1/8 less.
+/// Share that earlier arrivals lose with each look: 1/8.
 const SMOOTHING: i64 = 8;
-/// A question is asked anew where a share of work, or a rate, has changed by more than this share of what it was: 1/10.
+/// Relative change of a share of work, or of a rate, beyond which a new question is asked: 1/10.
 const CHANGE: i128 = 10;
-/// Shares of work that are compared, and changes of them, are at least so large, in parts per million.
+/// Least change of a share of work that leads to a new question, in parts per million.
 const SHARE_MIN_PPM: i128 = 10_000;
 const PPM: i128 = 1_000_000;
-/// The time of lanes is worth more on another kind by so many powers of two at most, with 16 bits after the point.
+/// Most powers of two by which lane time counts as worth more on another kind, with 16 bits after the point.
 const FORGONE_MAX: i64 = 4 << 16;
-/// The most that counts of a kind, so that no sum leaves its range.
+/// Most cost that counts for a kind, so that no sum leaves its range.
 const COST_MAX: i64 = 1 << 60;
 
-/// What is known of prices.
+/// Known prices, demand and the last question.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Prices {
     known: BTreeMap<Name, Known>,
@@ -48,7 +48,7 @@ pub(crate) struct Prices {
     /// The last question, with the kinds that its answer names by position.
     asked: Option<AskPrices>,
     question_next: i64,
-    /// When to look next.
+    /// Time of the next look.
     next_ns: i64,
     contribution: u64,
 }
@@ -59,7 +59,7 @@ struct Known {
     contribution: u64,
 }
 
-/// What came of a kind lately.
+/// Recent arrivals of a kind.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Demand {
     cost: i64,
@@ -71,13 +71,13 @@ fn hash_of(component: Component, key: &str, value: i64) -> u64 {
 }
 
 impl Prices {
-    /// Price of a unit of cost of a kind; 0 while there is none.
+    /// Price of a unit of cost of a kind; 0 if there is none.
     pub(crate) fn price(&self, key: &str) -> i64 {
         self.known.get(key).map_or(0, |known| known.price)
     }
 
-    /// By how many powers of two, with 16 bits after the point, the time of lanes of a class is worth more on another kind than on this one, up to
-    /// [`FORGONE_MAX`]; 0 where that is not known. A price of 0 is none.
+    /// Powers of two by which lane time of a class is worth more on another kind than here, with 16 bits after the
+    /// point. It is at most [`FORGONE_MAX`], and 0 if unknown. A price of 0 counts as none.
     pub(crate) fn forgone(&self, rates: &Rates, class: ClassId, key: &str) -> i64 {
         let offer =
             |key: &str, price| Offer { price, fs_per_cost: rates.fs_per_cost(class, key), turn_ns: 0 };
@@ -87,7 +87,7 @@ impl Prices {
         }
         let offers = self.known.iter().map(|(key, known)| offer(key, known.price));
         let best = offers.filter(|offer| offer.is_known()).max_by(|one, other| one.worth(*other));
-        // Logarithms are rounded: of kinds that are worth the same they may differ.
+        // Rounded logarithms may differ between kinds of equal worth.
         let better = best.filter(|best| best.worth(own) == Ordering::Greater);
         let worth = |offer: Offer| log2_16(offer.price) - log2_16(offer.fs_per_cost);
         better.map_or(0, |better| (worth(better) - worth(own)).clamp(0, FORGONE_MAX))
@@ -98,12 +98,12 @@ impl Prices {
         self.question_next
     }
 
-    /// The last question, if it has this number.
+    /// The last question; `None` if it has another number.
     pub(crate) fn question(&self, question: i64) -> Option<&AskPrices> {
         self.asked.as_ref().filter(|asked| asked.question == question)
     }
 
-    /// Counts what came of a kind.
+    /// Counts arrived work of a kind.
     pub(crate) fn count(&mut self, key: &Name, cost: i64, hash: &mut StateHash) {
         if self.demands.len() >= DEMANDS_MAX && !self.demands.contains_key(key) {
             let least = self.demands.iter().min_by_key(|(_, demand)| demand.cost).map(|(key, _)| key.clone());
@@ -116,7 +116,7 @@ impl Prices {
         hash.replace(&mut demand.contribution, now);
     }
 
-    /// Looks whether prices are to be found anew, if it is time to.
+    /// Asks for new prices if it is time to, and if something has changed.
     pub(crate) fn look(
         &mut self,
         at_ns: i64,
@@ -153,7 +153,7 @@ impl Prices {
         asks
     }
 
-    /// The question as it would be asked now; `None` without a lane that gets work.
+    /// The question as it would be asked now; `None` if no lane gets work.
     fn ask(&self, lanes: &Lanes, rates: &Rates) -> Option<AskPrices> {
         let mut classes: BTreeMap<ClassId, i32> = BTreeMap::new();
         let serving = Serving::of(lanes);
@@ -167,7 +167,7 @@ impl Prices {
         };
         let mut kinds: Vec<_> = self.demands.iter().filter_map(demand).collect();
         if kinds.len() > KINDS_MAX {
-            // A stable sort: of equals the first by name.
+            // A stable sort: among equals the first by name stays.
             kinds.sort_by_key(|kind| std::cmp::Reverse(work_fs(kind)));
             kinds.truncate(KINDS_MAX);
             kinds.sort_by(|one, other| one.rate_key.cmp(&other.rate_key));
@@ -176,7 +176,7 @@ impl Prices {
         (!lanes.is_empty()).then_some(AskPrices { question: self.question_next, lanes, kinds })
     }
 
-    /// Takes the answer to a question; of one that is not the last, nothing.
+    /// Takes the answer to the last question; the answer to another one changes nothing.
     pub(crate) fn answer(&mut self, priced: &Priced, hash: &mut StateHash) {
         let Some(asked) = self.question(priced.question) else { return };
         let kinds: Vec<Name> = asked.kinds.iter().map(|kind| kind.rate_key.as_str().into()).collect();
@@ -202,7 +202,7 @@ impl Prices {
         self.refresh(hash);
     }
 
-    /// Nothing before the first look.
+    /// Hash of the question; 0 before the first look.
     fn hash(&self) -> u64 {
         if (self.next_ns, self.question_next) == (0, 0) {
             return 0;
@@ -223,7 +223,7 @@ impl Prices {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of everything here, by walking.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let known = self.known.iter().map(|(key, known)| hash_of(Component::Price, key, known.price));
         let demands = self.demands.iter().map(|(key, demand)| hash_of(Component::Demand, key, demand.cost));
@@ -231,13 +231,13 @@ impl Prices {
     }
 }
 
-/// Work of a kind: its cost by the time that it takes on the class that is fastest.
+/// Work of a kind, in femtoseconds: its cost times the time for a unit on the fastest class.
 fn work_fs(kind: &KindDemand) -> i128 {
     let fastest = kind.fs_per_cost.iter().filter(|fs| **fs > 0).min().copied().unwrap_or(0);
     i128::from(kind.cost) * i128::from(fastest)
 }
 
-/// Whether lanes, a share of work or a rate is other than it was by more than a tenth.
+/// True if lanes or kinds have changed, or a share of work or a rate by more than a tenth.
 fn is_changed(before: &AskPrices, now: &AskPrices) -> bool {
     let keys = |question: &AskPrices| -> Vec<String> {
         question.kinds.iter().map(|kind| kind.rate_key.clone()).collect()
@@ -247,7 +247,7 @@ fn is_changed(before: &AskPrices, now: &AskPrices) -> bool {
     }
     let total = |question: &AskPrices| question.kinds.iter().map(work_fs).sum::<i128>().max(1);
     let (total_before, total_now) = (total(before), total(now));
-    // Work has up to 2^123 fs: shares are of work in parts of its total.
+    // Work has up to 2^123 fs: shares are computed with parts of the total, so that nothing overflows.
     let share_ppm = |kind: &KindDemand, total: i128| work_fs(kind) / (total / PPM).max(1);
     before.kinds.iter().zip(&now.kinds).any(|(before, now)| {
         let (share_before, share_now) = (share_ppm(before, total_before), share_ppm(now, total_now));
@@ -267,7 +267,8 @@ mod tests {
 
     const CLASS: ClassId = ClassId::of_kind(LaneKind::Host);
 
-    /// By how much less a class's time is worth on each of four kinds, of which all but the last were done: each unit took a microsecond.
+    /// Results of `forgone` for four kinds at these prices. A unit of the first three took a microsecond; the last was
+    /// never done.
     fn forgone(prices: [i64; 4]) -> [i64; 4] {
         let kinds = ["a", "b", "c", "unknown"];
         let (mut rates, mut hash) = (Rates::new(2, false), StateHash::default());
@@ -284,7 +285,7 @@ mod tests {
     fn what_is_forgone_is_known_of_kinds_with_prices_and_rates_and_has_a_limit() {
         let one = 1 << 16;
         assert_eq!(forgone([400, 200, 100, i64::MAX]), [0, one, 2 * one, 0]);
-        // Without a price nothing is known; sixteen times as much and more counts as that.
+        // Nothing is known without a price; sixteen times as much and more counts as sixteen times.
         assert_eq!(forgone([1 << 40, 0, 1, 0]), [0, 0, FORGONE_MAX, 0]);
         assert_eq!(forgone([7, 7, 7, 7]), [0; 4]);
         assert_eq!(forgone([0; 4]), [0; 4]);

@@ -1,5 +1,5 @@
-//! Tasks in the order in which lanes take them: by class, by the tenant with the least service, by turns, by deadline, by arrival;
-//! under a policy that is not fair all tenants are one, and the policy's order says what turns and deadlines are.
+//! Queues of tasks in the order in which lanes take them: by class, tenant with the least service, quanta, deadline and
+//! arrival. If the policy is not fair, all tenants share one turn, and the policy's order defines quanta and deadlines.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,52 +9,52 @@ use warptape_events::journal::{LaneId, TaskClass, TaskId};
 
 use crate::name::Name;
 
-/// Where a tenant stands in a class: it orders as lanes choose.
+/// Place of a tenant in a class. Turns compare in the order in which lanes choose.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Turn {
     pub(crate) class: TaskClass,
-    /// Service that it has had by its weight.
+    /// Service of the tenant so far, divided by its weight.
     pub(crate) service_ns: i64,
     pub(crate) tenant: Name,
 }
 
-/// Where a task stands among those of its tenant.
+/// Place of a task among those of its tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Due {
-    /// Quanta of service that it has had, and those of the others when it came.
+    /// Service quanta consumed so far, on top of the fewest among the tenant's tasks when this one arrived.
     pub(crate) quanta: i64,
-    /// The time that it is ordered by; the greatest number where there is none.
+    /// Time by which the task is ordered; `i64::MAX` if there is none.
     pub(crate) due_ns: i64,
-    /// Numbers rise with arrival.
+    /// Number of the task; numbers rise with arrival.
     pub(crate) task: TaskId,
 }
 
-/// Tasks that may be taken from: by kind where the policy chooses among kinds, otherwise all together.
+/// Tasks with units to take: by kind if the policy chooses among kinds, otherwise all together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Queue {
     kinds: BTreeMap<Name, KindQueue>,
 }
 
-/// For each lane a queue of the tasks with units that it alone may take.
+/// For each lane a queue of the tasks with units that only this lane may take.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "Vec<Queue>")]
 pub(crate) struct Shares {
     by_lane: Vec<Queue>,
-    /// Tasks in all of them, so that nobody looks where there is none; no part of what is serialized.
+    /// Number of tasks in all queues, so that a search can skip empty ones. It is not serialized.
     tasks: usize,
 }
 
-/// What is first of a kind of tasks.
+/// The first task of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head<'a> {
-    /// The kind, where the policy chooses among kinds.
+    /// The kind; empty if the policy does not choose among kinds.
     pub(crate) kind: &'a Name,
     pub(crate) turn: &'a Turn,
     pub(crate) due: Due,
 }
 
 impl Head<'_> {
-    /// Orders as lanes choose.
+    /// Compares in the order in which lanes choose.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         (self.turn, self.due).cmp(&(other.turn, other.due))
     }
@@ -77,28 +77,28 @@ impl Shares {
         &self.by_lane[lane as usize]
     }
 
-    /// Whether no lane has any.
+    /// True if no lane has any.
     pub(crate) fn are_empty(&self) -> bool {
         self.tasks == 0
     }
 
-    /// Every queue, or none where all are empty.
+    /// All queues; none if all are empty.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Queue> {
         self.by_lane.iter().filter(|_| self.tasks > 0)
     }
 
-    /// Likewise.
+    /// All queues, mutable; none if all are empty.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
         let lanes = if self.tasks == 0 { 0 } else { self.by_lane.len() };
         self.by_lane[..lanes].iter_mut()
     }
 
-    /// Puts in a task of a tenant whose turn is this.
+    /// Inserts a task, given its tenant's turn.
     pub(crate) fn insert(&mut self, lane: LaneId, kind: &Name, turn: &Turn, due: Due) {
         self.tasks += usize::from(self.by_lane[lane as usize].insert(kind, turn, due));
     }
 
-    /// Takes out a task that may be there.
+    /// Removes a task, if it is there.
     pub(crate) fn remove(&mut self, lane: LaneId, kind: &Name, turn: &Turn, due: Due) {
         self.tasks -= usize::from(self.by_lane[lane as usize].remove(kind, turn, due));
     }
@@ -118,7 +118,7 @@ impl From<Vec<Queue>> for Shares {
 }
 
 impl Queue {
-    /// Puts in a task of a tenant whose turn is this. Returns whether it was not here yet.
+    /// Inserts a task, given its tenant's turn. Returns true if it was not here yet.
     pub(crate) fn insert(&mut self, kind: &Name, turn: &Turn, due: Due) -> bool {
         let kind = match self.kinds.get_mut(kind) {
             Some(known) => known,
@@ -131,7 +131,7 @@ impl Queue {
         tasks.insert(due)
     }
 
-    /// Takes out a task that may be here. Returns whether it was.
+    /// Removes a task, if it is here. Returns true if it was.
     pub(crate) fn remove(&mut self, kind: &Name, turn: &Turn, due: Due) -> bool {
         let Some(known) = self.kinds.get_mut(kind) else { return false };
         let account = (turn.class, turn.tenant.clone());
@@ -147,7 +147,7 @@ impl Queue {
         was_there
     }
 
-    /// The service of a tenant that may be here has changed.
+    /// Moves a tenant, if it is here, to its new turn.
     pub(crate) fn replace(&mut self, old: &Turn, new: &Turn) {
         for kind in self.kinds.values_mut() {
             if kind.turns.remove(old) {
@@ -160,45 +160,45 @@ impl Queue {
         self.kinds.is_empty()
     }
 
-    /// Whether there are critical tasks.
+    /// True if there are critical tasks.
     pub(crate) fn has_critical(&self) -> bool {
-        // They are the most urgent class.
+        // Critical tasks are of the most urgent class.
         self.first_class() == Some(TaskClass::Critical)
     }
 
-    /// What is taken next.
+    /// The next task.
     pub(crate) fn first(&self) -> Option<Head<'_>> {
         self.heads().min_by(Head::order)
     }
 
-    /// The most urgent class that there are tasks of.
+    /// The most urgent class with tasks.
     pub(crate) fn first_class(&self) -> Option<TaskClass> {
         self.kinds.values().filter_map(|kind| Some(kind.turns.first()?.class)).min()
     }
 
-    /// What is taken next of a class.
+    /// The next task of a class.
     pub(crate) fn first_of(&self, class: TaskClass) -> Option<Head<'_>> {
         self.heads_of(class).min_by(Head::order)
     }
 
-    /// What is first of each kind.
+    /// The first task of each kind, in the kind's most urgent class.
     fn heads(&self) -> impl Iterator<Item = Head<'_>> {
         self.kinds.iter().filter_map(|(name, kind)| kind.head(name, kind.turns.first()?.class))
     }
 
-    /// What is first of each kind in a class.
+    /// The first task of each kind in a class.
     pub(crate) fn heads_of(&self, class: TaskClass) -> impl Iterator<Item = Head<'_>> {
         self.kinds.iter().filter_map(move |(name, kind)| kind.head(name, class))
     }
 
-    /// The least quanta that a task of a tenant here has had.
+    /// The fewest quanta of a tenant's tasks in a class.
     pub(crate) fn quanta(&self, class: TaskClass, tenant: &Name) -> Option<i64> {
         let account = (class, tenant.clone());
         let of_kind = |kind: &KindQueue| kind.tasks.get(&account)?.first().map(|due| due.quanta);
         self.kinds.values().filter_map(of_kind).min()
     }
 
-    /// Tasks of a class, by kind, tenant and due.
+    /// Tasks of a class, by kind, tenant and due time.
     pub(crate) fn tasks_of(&self, class: TaskClass) -> impl Iterator<Item = TaskId> {
         let first = (class, Name::default());
         self.kinds.values().flat_map(move |kind| {
@@ -207,7 +207,8 @@ impl Queue {
         })
     }
 
-    /// How many tasks a lane would draw from: the first ones of the class of this head, up to so many, and the head itself, which is in this queue.
+    /// Number of tasks that a lane would draw from. These are the first `most` of the head's class, and the head itself
+    /// if it is not among them. The head must be in this queue.
     pub(crate) fn count_with(&self, head: &Head<'_>, most: usize) -> usize {
         let class = head.turn.class;
         let mut count = 0;

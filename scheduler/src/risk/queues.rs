@@ -1,6 +1,6 @@
-//! What waits for each lane alone: the tasks that were assigned or split to it, and what they cost.
+//! Work that waits for each lane alone: the tasks that were assigned or split to it, and their cost.
 //!
-//! It owns the sums and what push policies see of lanes; it must not choose.
+//! The module owns the sums, and the view of lanes that push policies have; it must not choose.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,28 @@ use crate::name::Name;
 use crate::policy::task::LaneView;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Utilisation is that of so long, in nanoseconds.
+/// Length of the window over which utilisation is measured, in nanoseconds.
 const WINDOW_NS: i64 = 1_000_000_000;
 const PPM: i128 = 1_000_000;
-/// Units of cost in a time of so many femtoseconds are a lane's speed: one second.
+/// Femtoseconds in a second: a lane's speed is the units of cost that it does in one.
 const SECOND_FS: i64 = 1_000_000_000_000_000;
 
-/// What waits for one lane alone.
+/// Work that waits for one lane alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneQueue {
     tasks: i64,
-    /// By rate key.
+    /// Cost by rate key.
     costs: BTreeMap<Name, i64>,
 }
 
 impl LaneQueue {
-    /// A share of a task comes to the lane.
+    /// Adds a task's share to the lane.
     pub(crate) fn add(&mut self, task: &Task, units: i64) {
         self.tasks += 1;
         *self.costs.entry(task.spec.rate_key.clone()).or_default() += task.cost(units);
     }
 
-    /// A share of a task leaves the lane.
+    /// Removes a task's share from the lane.
     pub(crate) fn remove(&mut self, task: &Task, units: i64) {
         self.tasks -= 1;
         let cost = self.costs.get_mut(&task.spec.rate_key).expect("what leaves has come");
@@ -45,14 +45,14 @@ impl LaneQueue {
         }
     }
 
-    /// What the lane is predicted to take for it, in nanoseconds.
+    /// Time that the lane is predicted to take for it, in nanoseconds.
     pub(super) fn backlog_ns(&self, lane: &Lane, rates: &Rates) -> i64 {
         let of_kind =
             |(key, cost): (&Name, &i64)| rates.expected_ns(lane.class, lane.weight.current, key, *cost);
         self.costs.iter().map(of_kind).fold(0, i64::saturating_add).min(DURATION_NS_MAX)
     }
 
-    /// The lane with this queue, as a push policy sees it for a task.
+    /// The view that a push policy has of the lane with this queue, for a task.
     pub(crate) fn view(&self, lane: &Lane, task: &Task, rates: &Rates, busy: &Busy, at_ns: i64) -> LaneView {
         let key = &task.spec.rate_key;
         let fs_per_cost = rates.fs_per_cost(lane.class, key);
@@ -75,10 +75,10 @@ impl LaneQueue {
     }
 }
 
-/// How long a lane has worked on slices in the last second.
+/// Time that a lane has worked on slices in the last second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Busy {
-    /// Where the present window began; windows follow each other.
+    /// Begin of the present window; windows follow each other without a gap.
     begin_ns: i64,
     in_window_ns: i64,
     in_last_ns: i64,
@@ -86,7 +86,7 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    /// A slice that took so long is done.
+    /// Counts a finished slice that took so long.
     pub(crate) fn add(&mut self, lane: &Lane, at_ns: i64, service_ns: i64, hash: &mut StateHash) {
         let (begin_ns, in_last_ns) = self.window(at_ns);
         let in_window_ns = if begin_ns == self.begin_ns { self.in_window_ns } else { 0 };
@@ -101,7 +101,7 @@ impl Busy {
         hash.remove(std::mem::take(self).contribution);
     }
 
-    /// Nothing before the first slice.
+    /// Hash of it; 0 before the first slice.
     pub(crate) fn hash(&self, lane: &Lane) -> u64 {
         match (self.begin_ns, self.in_window_ns, self.in_last_ns) {
             (0, 0, 0) => 0,
@@ -111,7 +111,7 @@ impl Busy {
         }
     }
 
-    /// Begin of the window that a time is in, and the work in the one before.
+    /// Begin of the window that contains a time, and the work in the window before.
     fn window(&self, at_ns: i64) -> (i64, i64) {
         let begin_ns = at_ns - at_ns % WINDOW_NS;
         let in_last_ns = match begin_ns - self.begin_ns {
@@ -122,13 +122,13 @@ impl Busy {
         (begin_ns, in_last_ns)
     }
 
-    /// Share of the window before the present one, in parts per million.
+    /// Utilisation in the window before the present one, in parts per million.
     pub(super) fn last_window_ppm(&self, at_ns: i64) -> i64 {
         let (_, in_last_ns) = self.window(at_ns);
         (i128::from(in_last_ns) * PPM / i128::from(WINDOW_NS)).clamp(0, PPM) as i64
     }
 
-    /// Share of the last second, windows counting by how much of them is in it, in parts per million.
+    /// Utilisation in the last second, in parts per million; the window before counts by the part of it in that second.
     fn utilization_ppm(&self, at_ns: i64) -> i64 {
         let (begin_ns, in_last_ns) = self.window(at_ns);
         let in_window_ns = if begin_ns == self.begin_ns { self.in_window_ns } else { 0 };

@@ -1,4 +1,4 @@
-//! Quotas: how many tasks each tenant may have known at a time, and how often it may ask.
+//! Quotas: how many tasks of each tenant may be known at a time, and how often it may ask.
 //!
 //! ```text
 //!                 all tasks (tasks_max)
@@ -8,11 +8,12 @@
 //!     alice     bob          a tenant's tasks count at its own quota and at each above it
 //! ```
 //!
-//! Each quota *claims* its tasks, and at least what it is guaranteed and does not lend. A task fits where no quota on its way up is over
-//! its limit and where the claims of the topmost quotas still fit together. So what is guaranteed and not lent is there at any time; what is
-//! lent is used by whoever comes, beside it first those of the same parent. This is the cohort of Kueue without preemption: what was lent
-//! comes back when its tasks are done. Rates are counted by the generic cell rate algorithm (ITU-T I.371). It owns counts and times; it must
-//! not know what a task is.
+//! Each quota *claims* its tasks, and at least the part of its guarantee that it does not lend. A task fits if no quota
+//! on its way up is at its limit, and if the claims of the topmost quotas still fit together. So the part that is
+//! guaranteed and not lent is always available. The lent part is open to all; quotas of the same parent use it first,
+//! as far as the parent does not lend it too. This is the cohort of Kueue without preemption: lent capacity comes back
+//! when its tasks are done. Rates are counted by the generic cell rate algorithm (ITU-T I.371). The module owns counts
+//! and times; it must not know what a task is.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ const SECOND_NS: i64 = 1_000_000_000;
 pub(crate) struct Quotas {
     nodes: Vec<Node>,
     by_name: BTreeMap<Name, usize>,
-    /// What the topmost quotas claim, and tasks of tenants without one.
+    /// Claims of the topmost quotas, plus the tasks of tenants without a quota.
     claimed: i64,
 }
 
@@ -40,28 +41,28 @@ struct Node {
     parent: Option<usize>,
     /// Tasks that it claims at least.
     reserved: i64,
-    /// Tasks that it may have; 0: as many as fit.
+    /// Most tasks that it may have; 0: as many as fit.
     limit: i64,
-    /// Time between requests in the long run, and how much sooner one may come; 0: as often as it likes.
+    /// Time between requests in the long run and, below, how much sooner one may come; 0: as often as it likes.
     period_ns: i64,
     tolerance_ns: i64,
-    /// Tasks of it and of quotas below it.
+    /// Tasks of the quota and of those below it.
     tasks: i64,
-    /// Claims of quotas below it, and its own tasks.
+    /// Claims of quotas below it, plus its own tasks.
     filled: i64,
-    /// When the next request is expected in the long run.
+    /// Time at which the next request is expected in the long run.
     expected_ns: i64,
     contribution: u64,
 }
 
-/// Why a task does not fit.
+/// Reason why a task does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Refusal {
-    /// A quota has as many tasks as it may have.
+    /// A quota has reached its limit.
     Limit { quota: Name, tasks: i64, limit: i64 },
-    /// There is room, but it is guaranteed to others: what is claimed, and what may be.
+    /// There is room, but it is guaranteed to others: the tasks claimed, and the most that may be known.
     Guaranteed { quota: Name, claimed: i64, tasks_max: i64 },
-    /// Requests come too fast: so many come in a second in the long run.
+    /// Requests come faster than at this rate per second in the long run.
     Rate { quota: Name, rate_per_s: i64 },
 }
 
@@ -70,7 +71,7 @@ impl Node {
         self.filled.max(self.reserved)
     }
 
-    /// Nothing before the first task.
+    /// Hash of the quota; 0 before the first task.
     fn hash(&self, index: usize) -> u64 {
         match (self.tasks, self.expected_ns) {
             (0, 0) => 0,
@@ -87,7 +88,7 @@ impl Node {
 }
 
 impl Quotas {
-    /// Of a configuration that was checked: parents come before those that name them.
+    /// Builds the quotas of a checked configuration, in which parents come before their children.
     pub(crate) fn new(config: &[Quota]) -> Self {
         let mut quotas = Self::default();
         for Quota { name, parent, guaranteed, lendable, limit, rate_per_s, burst } in config {
@@ -117,23 +118,23 @@ impl Quotas {
         quotas
     }
 
-    /// Name, tasks and limit of each; 0 as a limit is none.
+    /// Name, tasks and limit of each quota; a limit of 0 is none.
     pub(crate) fn loads(&self) -> impl Iterator<Item = QuotaLoad<'_>> {
         self.nodes.iter().map(|node| QuotaLoad { name: &node.name, tasks: node.tasks, limit: node.limit })
     }
 
-    /// What the topmost quotas claim, and tasks of tenants without one.
+    /// Claims of the topmost quotas, plus the tasks of tenants without a quota.
     pub(crate) fn claimed(&self) -> i64 {
         self.claimed
     }
 
-    /// The quotas of a tenant, from its own up.
+    /// The quotas of a tenant, from its own up to the topmost.
     fn path(&self, tenant: &str) -> impl Iterator<Item = usize> {
         let own = self.by_name.get(tenant).copied();
         std::iter::successors(own, |index| self.nodes[*index].parent)
     }
 
-    /// Whether a further task of a tenant fits where so many may be known in all.
+    /// Checks whether a further task of a tenant fits, if so many tasks may be known in all.
     pub(crate) fn check(&self, tenant: &str, tasks_max: i64, at_ns: i64) -> Result<(), Refusal> {
         let mut grows = true;
         for node in self.path(tenant).map(|index| &self.nodes[index]) {
@@ -155,7 +156,7 @@ impl Quotas {
         }
     }
 
-    /// A tenant gets one more task, of a request or of a later round of one.
+    /// Counts one more task of a tenant, of a request or of a later round of one.
     pub(crate) fn join(&mut self, tenant: &str, is_request: bool, at_ns: i64, hash: &mut StateHash) {
         let path: Vec<usize> = self.path(tenant).collect();
         let mut grows = 1;
@@ -173,7 +174,7 @@ impl Quotas {
         self.claimed += grows;
     }
 
-    /// A tenant has one task less.
+    /// Counts one task less of a tenant.
     pub(crate) fn leave(&mut self, tenant: &str, hash: &mut StateHash) {
         let path: Vec<usize> = self.path(tenant).collect();
         let mut shrinks = 1;
@@ -188,13 +189,13 @@ impl Quotas {
         self.claimed -= shrinks;
     }
 
-    /// Hash of everything here, by walking.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let hashes = self.nodes.iter().enumerate().map(|(index, node)| node.hash(index));
         hashes.fold(0, u64::wrapping_add)
     }
 
-    /// Checks the counts, given how many tasks each tenant has.
+    /// Checks the counts, given the number of tasks of each tenant.
     pub(crate) fn audit(&self, config: &[Quota], tasks: &BTreeMap<Name, i64>) {
         let (mut fresh, mut hash) = (Self::new(config), StateHash::default());
         for (tenant, count) in tasks {
@@ -217,7 +218,7 @@ mod tests {
         Quota { name, parent, guaranteed, lendable, limit, rate_per_s: 0, burst: 0 }
     }
 
-    /// Has tenants ask one after the other, and compares who gets in where so many tasks may be known.
+    /// Has tenants ask in turn, and compares who gets in if so many tasks may be known.
     fn check(config: &[Quota], tasks_max: i64, asked: &str, expected: &str) {
         let (mut quotas, mut hash) = (Quotas::new(config), StateHash::default());
         let mut found = String::new();
@@ -250,7 +251,7 @@ mod tests {
     fn what_is_guaranteed_is_there_and_what_is_lent_goes_round() {
         let desk = [quota("desk", "", [2, 0, 0])];
         check(&desk, 4, "x x x desk desk desk", "++g++g");
-        // One of the two is lent: others may have it, and then the desk waits for it.
+        // One of the two is lent: others may have it, and the desk then waits for it.
         let lends = [quota("desk", "", [2, 1, 0])];
         check(&lends, 4, "x x x desk desk -x desk", "++++g-+");
         check(&lends, 4, "desk desk x x x", "++++g");
@@ -267,7 +268,7 @@ mod tests {
     fn quotas_of_one_parent_borrow_from_what_that_is_guaranteed() {
         let firm =
             [quota("firm", "", [4, 0, 0]), quota("a", "firm", [1, 0, 0]), quota("b", "firm", [1, 0, 0])];
-        // Of eight tasks the firm has four for sure; `a` may use three of them, because one is guaranteed to `b`.
+        // The firm has four of eight tasks for sure; `a` may use three of them, because one is guaranteed to `b`.
         check(&firm, 8, "x x x x x a a a a b b", "++++g+++g+g");
     }
 

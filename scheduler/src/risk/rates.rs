@@ -1,8 +1,9 @@
-//! What lanes of a class take for a unit of cost, by the key that tasks give, learnt from every slice.
+//! Rates: the time that lanes of a class take for a unit of cost, by the key of the task, learnt from every slice.
 //!
-//! The rate is time by cost of the last slices, those before counting ever less: so a large slice tells more than a small
-//! one, whose time is mostly that of a launch. What a slice takes is predicted by its size (`predictor`), where the
-//! configuration asks for that, and by the rate where too little is known of its size. It owns the estimates; it must not know who works or for whom.
+//! A rate is time divided by cost over the last slices; earlier ones count ever less. So a large slice tells more than
+//! a small one, whose time is mostly that of a launch. If the configuration asks for it, slices are predicted by their
+//! size (`predictor`), and by the rate while too little is known of the size. The module owns the estimates; it must
+//! not know who works or for whom.
 
 use std::collections::BTreeMap;
 
@@ -16,29 +17,29 @@ use crate::name::Name;
 use crate::ratio::mul_div;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// With each slice, what was before counts for 1/8 less.
+/// Share of their weight that earlier slices lose with each slice: 1/8.
 const SMOOTHING: i64 = 8;
-/// A slice costs at most so many times what the largest so far did: a first measurement may be a bad one.
+/// A slice costs at most this multiple of the largest one so far, because a first measurement may be a bad one.
 const GROWTH: i64 = 2;
-/// Keys that are known of each class of lanes. Beyond, the one that was not met for longest is forgotten.
+/// Most keys that are known for each class of lanes. A further one replaces the key that was not met for longest.
 const RATES_MAX: usize = 1_024;
 const FS_PER_NS: i64 = 1_000_000;
-/// What a unit of cost is taken to take on a lane of weight 1 before anything was done on its class: about what a step of a simulated path
-/// does on one core. What matters is that work counts, and more of it for more.
+/// Assumed time for a unit of cost on a lane of weight 1 while its class has done nothing. It is about a step of a
+/// simulated path on one core. It only has to make more work count for more.
 const PRIOR_NS: i64 = 4;
 
-// What loses an eighth, rounded down, before it gains something stays below nine gains and eight. Time loses 1/15 at least
+// A sum that loses an eighth, rounded down, before each gain stays below nine gains and eight. Time loses at least 1/15
 // once costs add up to eight.
 const _: () = assert!(UNITS_MAX.checked_mul(COST_MAX).unwrap().checked_mul(SMOOTHING + 2).is_some());
 const _: () = assert!(DURATION_NS_MAX.checked_mul(4 * SMOOTHING).is_some());
 
-/// All rates.
+/// Rates of all classes and keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Rates {
     classes: Vec<BTreeMap<Name, Rate>>,
-    /// Whether slices are predicted by their size.
+    /// True if slices are predicted by their size.
     has_predictor: bool,
-    /// Time and cost of all kinds, by class, from which priors follow. It follows from the rest, and a checkpoint lacks it.
+    /// Time and cost of all kinds, by class, for priors. It follows from the rest, so checkpoints leave it out.
     #[serde(skip)]
     totals: Vec<Total>,
 }
@@ -70,13 +71,13 @@ struct Rate {
     cost: i64,
     /// Cost of the largest slice so far.
     cost_max: i64,
-    /// The last slice.
+    /// Number of the last slice.
     slice: i64,
     predictor: Option<Predictor>,
     contribution: u64,
 }
 
-/// A slice that is done.
+/// A finished slice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub(crate) slice: i64,
@@ -99,7 +100,7 @@ impl Rate {
         bounded(mul_div(cost, self.service_ns, self.cost), DURATION_NS_MAX)
     }
 
-    /// What a slice is predicted to take.
+    /// Predicted time of a slice.
     fn predict(&self, cost: i64) -> Prediction {
         let by_size = self.predictor.as_ref().and_then(|predictor| predictor.predict(cost));
         by_size.unwrap_or_else(|| {
@@ -119,14 +120,14 @@ impl Rates {
         Self { classes: (0..classes).map(|_| BTreeMap::new()).collect(), has_predictor, totals }
     }
 
-    /// Adds up what a checkpoint lacks.
+    /// Computes the totals that a checkpoint leaves out.
     pub(crate) fn restore_totals(&mut self) {
         self.totals = self.classes.iter().map(|rates| Total::of(rates.values())).collect();
     }
 
-    /// What work of so much cost is expected to take on a lane of a class, in nanoseconds. Where its kind is not known there, it is taken to
-    /// take what it takes on the fastest class that knows it, or else what other kinds take on this class, or else a prior by the lane's
-    /// weight.
+    /// Expected time of work on a lane of a class, in nanoseconds. A kind that is unknown on the class takes as long as
+    /// on the fastest class that knows it. A kind that no class knows takes as long as other kinds on this class, or
+    /// else a prior by the lane's weight.
     pub(crate) fn expected_ns(&self, class: ClassId, weight: i32, key: &str, cost: i64) -> i64 {
         if let Some(predicted) = self.predict_work(class, key, cost) {
             return predicted.mean_ns;
@@ -153,12 +154,12 @@ impl Rates {
         self.rate(class, key).map_or(0, |rate| bounded(fs(rate), i64::MAX))
     }
 
-    /// What a slice of so much cost is predicted to take; `None` while nothing is known.
+    /// Predicted time of a slice of this cost; `None` while nothing is known.
     pub(crate) fn predict(&self, class: ClassId, key: &str, cost: i64) -> Option<Prediction> {
         self.rate(class, key).map(|rate| rate.predict(cost))
     }
 
-    /// What so much cost is predicted to take, in slices as large as the largest so far; `None` while nothing is known.
+    /// Predicted time of work of this cost, in slices as large as the largest so far; `None` while nothing is known.
     pub(crate) fn predict_work(&self, class: ClassId, key: &str, cost: i64) -> Option<Prediction> {
         let rate = self.rate(class, key)?;
         let (slices, rest) = (cost / rate.cost_max, cost % rate.cost_max);
@@ -175,21 +176,21 @@ impl Rates {
         Some(Prediction { mean_ns, upper_ns })
     }
 
-    /// Whether slices are predicted by their size.
+    /// True if slices are predicted by their size.
     pub(crate) fn has_predictor(&self) -> bool {
         self.has_predictor
     }
 
-    /// Units of a slice that takes about the wanted time: one at least, and one while nothing is known.
+    /// Units of a slice that takes about the wanted time: at least one, and one while nothing is known.
     pub(crate) fn slice_units(&self, class: ClassId, key: &str, unit_cost: i64, wanted_ns: i64) -> i64 {
         let Some(rate) = self.rate(class, key) else { return 1 };
         let grown = rate.cost_max * GROWTH;
-        // A time of 0 was too short for its clock.
+        // A time of 0 was too short for the clock.
         let wanted = mul_div(wanted_ns, rate.cost, rate.service_ns.max(1));
         (bounded(wanted, grown) / unit_cost).max(1)
     }
 
-    /// Learns what a slice took. Gives what was forgotten before, if what was known had drifted.
+    /// Learns from the time of a slice. Returns what was forgotten if the estimate had drifted, and otherwise `None`.
     pub(crate) fn learn(
         &mut self,
         class: ClassId,
@@ -215,7 +216,7 @@ impl Rates {
         if drifted.is_some() {
             (rate.service_ns, rate.cost) = (0, 0);
         }
-        // Time loses the share that cost does, to the last unit, so that a rate that does not change stays as it is.
+        // Time loses the same share as cost, to the last unit, so that an unchanged rate stays as it is.
         let kept = rate.cost - rate.cost / SMOOTHING;
         let kept_ns = mul_div(rate.service_ns, kept, rate.cost.max(1));
         rate.service_ns = kept_ns as i64 + service_ns.min(DURATION_NS_MAX);
@@ -228,16 +229,16 @@ impl Rates {
         drifted
     }
 
-    /// Computes again what follows from the rest.
+    /// Computes the totals again.
     ///
     /// # Panics
-    /// If it is another.
+    /// If they differ from the kept ones.
     pub(crate) fn audit(&self) {
         let totals: Vec<_> = self.classes.iter().map(|rates| Total::of(rates.values())).collect();
         assert_eq!(self.totals, totals, "time and cost of all kinds");
     }
 
-    /// Hash of everything here, by walking.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let classes = self.classes.iter().enumerate();
         let hashes =
@@ -268,7 +269,7 @@ mod tests {
             assert_eq!(hash.value(), rates.walked_hash());
             drifted
         };
-        // A launch of 1,000 and a nanosecond for each unit.
+        // A launch takes 1,000 ns, and a unit of cost 1 ns.
         for slice in 0..40 {
             assert_eq!(learn(&mut rates, slice, 4_000, 5_000), None);
             assert_eq!(learn(&mut rates, slice, 1_000, 2_000), None);
@@ -291,7 +292,8 @@ mod tests {
         (rates, hash)
     }
 
-    /// Units of slices of a lane that takes `launch_ns` and then `unit_ns` for each, wanted to take 500 µs.
+    /// Checks the units of slices that should take 500 µs, on a lane that takes `launch_ns` and then `unit_ns` for each
+    /// unit.
     fn check_slices(launch_ns: i64, unit_ns: i64, expected: &[i64]) {
         let (mut slices, mut found) = (Vec::new(), Vec::new());
         for _ in expected {

@@ -1,8 +1,8 @@
-//! Time that lanes keep in reserve for tasks while they have ticks to work on.
+//! Time that lanes keep in reserve for tasks while they have ticks.
 //!
-//! A slice of the reserve runs beside the batches of its lane. Once it is done the lane begins no other such slice before so much time has
-//! passed since its beginning that it took the configured share of that: in any time, slices of the reserve take that share and one
-//! slice more. It owns the times; it must not know which tasks may use them.
+//! A slice of the reserve runs beside the batches of its lane. The next such slice begins only when the time since this
+//! one's beginning is so long that its service was the configured share of it. So slices of the reserve never take more
+//! than that share and one slice. The module owns the times; it must not know which tasks may use them.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,43 +14,43 @@ const PERCENT: i64 = 100;
 
 const _: () = assert!(DURATION_NS_MAX.checked_mul(PERCENT).is_some());
 
-/// What one lane has in reserve.
+/// The reserve of one lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reserve {
-    /// When a slice of the reserve began that is not done.
+    /// Begin of the running slice of the reserve; `None` if there is none.
     begun_ns: Option<i64>,
-    /// Before this time the lane begins no slice of the reserve.
+    /// Earliest time at which the lane may begin a slice of the reserve.
     next_ns: i64,
     contribution: u64,
 }
 
 impl Reserve {
-    /// When the lane may begin a slice beside its batches.
+    /// Earliest time at which the lane may begin a slice beside its batches.
     pub(crate) fn next_ns(&self) -> i64 {
         self.next_ns
     }
 
-    /// A slice of the reserve begins.
+    /// Notes the begin of a slice of the reserve.
     pub(crate) fn begin(&mut self, lane: &Lane, at_ns: i64, hash: &mut StateHash) {
         self.begun_ns = Some(at_ns);
         self.refresh(lane, hash);
     }
 
-    /// A slice of the lane is done that took so long; nothing changes if it was none of the reserve.
+    /// Notes the end of a slice of the lane and its service; nothing changes if it was not of the reserve.
     pub(crate) fn end(&mut self, lane: &Lane, service_ns: i64, percent: i32, hash: &mut StateHash) {
         let Some(begun_ns) = self.begun_ns.take() else { return };
-        // The share may be 0 by now only in a configuration that never lets a slice of the reserve begin.
+        // The share can be 0 here only in a configuration that never lets a slice of the reserve begin.
         let period_ns = service_ns.min(DURATION_NS_MAX) * PERCENT / i64::from(percent.max(1));
         self.next_ns = begun_ns.saturating_add(period_ns);
         self.refresh(lane, hash);
     }
 
-    /// The lane is lost: it comes back with all of its time.
+    /// Clears the reserve of a lost lane, which comes back with all of its time.
     pub(crate) fn clear(&mut self, hash: &mut StateHash) {
         hash.remove(std::mem::take(self).contribution);
     }
 
-    /// Nothing before the first slice of the reserve.
+    /// Hash of the reserve; 0 before its first slice.
     pub(crate) fn hash(&self, lane: &Lane) -> u64 {
         match (self.begun_ns, self.next_ns) {
             (None, 0) => 0,

@@ -1,11 +1,11 @@
-//! Policies in the shadow: what they would have done is said beside what was done, and nothing follows from it.
+//! Policies in the shadow: their choices are recorded beside the real ones, and have no effect.
 //!
 //! ```text
 //!   a task arrives      ──► policies that push: whose queue would it join?           beside Assign, or before lanes take it
 //!   a free lane begins  ──► policies that pull: which task would it have been given?    beside RunSlice
 //! ```
 //!
-//! They are a part of the laboratory: a build without the feature `lab` refuses a configuration that names some.
+//! They are part of the laboratory: a build without the feature `lab` refuses a configuration that names some.
 
 #[cfg(feature = "lab")]
 mod account;
@@ -27,15 +27,15 @@ pub(super) use policies::{arrived, begins};
 
 /// Most policies in the shadow.
 pub const SHADOWS_MAX: usize = 4;
-/// Most choices of which they are asked at one.
+/// Longest interval, in choices, at which they are asked.
 pub const SHADOW_EVERY_MAX: i32 = 1_000_000;
 
-/// All mistakes of a configuration; empty when it is good.
+/// All mistakes of a configuration; empty if it is good.
 pub fn check_shadow(config: &ShadowConfig) -> Vec<ConfigMistake> {
     check_in(config, cfg!(feature = "lab"))
 }
 
-/// Likewise for a build with or without the laboratory.
+/// All mistakes of a configuration for a build with or without the laboratory.
 fn check_in(config: &ShadowConfig, has_lab: bool) -> Vec<ConfigMistake> {
     let mut mistakes = Vec::new();
     let policies = &config.policies;
@@ -66,7 +66,7 @@ fn check_in(config: &ShadowConfig, has_lab: bool) -> Vec<ConfigMistake> {
     mistakes
 }
 
-/// What policies that push would have done with a task, beside the lane whose queue it joined, if it did.
+/// Records the lanes that push policies would have chosen for a task, beside the lane that it joined, if any.
 pub(super) fn beside_arrival(
     task: TaskId,
     lane: Option<LaneId>,
@@ -79,7 +79,7 @@ pub(super) fn beside_arrival(
     }
 }
 
-/// What policies that pull would have given to a lane, beside the task that it was given.
+/// Records the tasks that pull policies would have given to a lane, beside the task that it was given.
 pub(super) fn beside_slice(
     lane: LaneId,
     task: TaskId,

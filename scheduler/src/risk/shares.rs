@@ -1,4 +1,4 @@
-//! Exact shares: whole units in proportion to scores, which add up to all of them.
+//! Exact shares: whole units in proportion to scores, which add up to all units.
 
 use warptape_events::journal::{LaneId, Share};
 
@@ -7,17 +7,17 @@ use crate::config::{LANES_MAX, UNITS_MAX, WEIGHT_MAX};
 const _: () = assert!(UNITS_MAX.checked_mul(WEIGHT_MAX as i64).is_some(), "quotas are computed in i64");
 const _: () = assert!((WEIGHT_MAX as i64).checked_mul(LANES_MAX as i64).is_some());
 
-/// Consecutive shares of the units from `first` on, by lane; lanes that get none are left out. Scores are given by lane,
-/// ascending, and one of them at least is positive.
+/// Consecutive shares of the units from `first` on, by lane; lanes without units are left out. Scores are by ascending
+/// lane, and at least one is positive.
 ///
-/// By the largest remainder (Hamilton's method): each lane gets its quota rounded down, and what is left goes one by one
-/// to the lanes whose quotas lost most, the lower lane first where they lost as much.
+/// The method is the largest remainder (Hamilton's method). Each lane gets its quota rounded down. The rest goes one by
+/// one to the lanes whose quotas lost most, the lower lane first among equals.
 pub(crate) fn shares(first: i64, units: i64, scores: &[(LaneId, i64)]) -> Vec<Share> {
     let total: i64 = scores.iter().map(|(_, score)| score).sum();
     let mut counts: Vec<i64> = scores.iter().map(|(_, score)| units * score / total).collect();
     let left = units - counts.iter().sum::<i64>();
     let mut by_loss: Vec<usize> = (0..scores.len()).collect();
-    // A stable sort: lanes that lost as much stay in order.
+    // A stable sort keeps lanes with equal losses in order.
     by_loss.sort_by_key(|&index| -(units * scores[index].1 % total));
     by_loss[..left as usize].iter().for_each(|&index| counts[index] += 1);
 

@@ -1,4 +1,5 @@
-//! What a learned policy is told of a task that arrives, and of all lanes: the state that features are made of, in production and in training.
+//! The view that a learned policy has of an arriving task and of all lanes. Features are made of it, in production and
+//! in training.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +15,23 @@ use crate::policy::task::{LaneView, Push, TaskPolicy, dqn};
 use crate::service::Serving;
 use crate::state_hash::StateHash;
 
-/// Whether each lane may take a task that is pushed, by lane.
+/// True for each lane that may take a pushed task, by lane.
 pub(super) fn may_take(life: &Life) -> Vec<bool> {
     let serving = Serving::of(&life.lanes);
     let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
-    // A lane that is tried gets one task at a time.
+    // A lane on trial gets one task at a time.
     let tries = |lane: &Lane| serving.probes(lane) && life.risk.queues.shares.of(lane.id).is_empty();
     let may = |lane: &Lane| (serving.has(lane) && (stand_in || lane.weight.current > 0)) || tries(lane);
     life.lanes.iter().map(may).collect()
 }
 
-/// A lane, as policies that push see it for a task, but for prices.
+/// The view that push policies have of a lane for a task, without prices.
 pub(super) fn view(life: &Life, at_ns: i64, task: &Task, lane: &Lane) -> LaneView {
     let (index, lanes) = (lane.id as usize, &life.risk.lanes);
     lanes.queues[index].view(lane, task, &life.risk.rates, &lanes.busy[index], at_ns)
 }
 
-/// Fills in `forgone` of each lane, if the policy goes by prices.
+/// Sets `forgone` of each lane, if the policy uses prices.
 fn see_prices(life: &Life, task: &Task, policy: TaskPolicy, lanes: &mut [LaneView]) {
     if policy.sees_prices() {
         let Risk { prices, rates, .. } = &life.risk;
@@ -43,7 +44,7 @@ fn see_prices(life: &Life, task: &Task, policy: TaskPolicy, lanes: &mut [LaneVie
     }
 }
 
-/// The lanes that may take a task that is pushed.
+/// The lanes that may take a pushed task.
 pub(super) fn able(life: &Life, task: &Task) -> Vec<LaneView> {
     let may_take = may_take(life);
     let able = life.lanes.iter().filter(|lane| may_take[lane.id as usize]);
@@ -52,7 +53,8 @@ pub(super) fn able(life: &Life, task: &Task) -> Vec<LaneView> {
     views
 }
 
-/// A task and all lanes by their numbers at a time, those that may not take it excluded. `waiting` are the tasks that are known, this one not counted.
+/// State of a task and of all lanes by number at a time; lanes that may not take it are excluded. `waiting` is the
+/// number of other known tasks.
 pub(crate) fn sight(life: &Life, at_ns: i64, task: &Task, waiting: usize) -> (TaskState, Vec<LaneState>) {
     let may_take = may_take(life);
     let state = |lane: &Lane| {
@@ -78,14 +80,16 @@ pub(crate) fn sight(life: &Life, at_ns: i64, task: &Task, waiting: usize) -> (Ta
 }
 
 impl Scheduler {
-    /// What a learned policy would be told if this task arrived now: the task, and all lanes by their numbers. None before the first `Started`.
+    /// State that a learned policy would see if this task arrived now: the task, and all lanes by number. `None` before
+    /// the first `Started`.
     pub fn sight(&self, at_ns: i64, arrived: &TaskArrived) -> Option<(TaskState, Vec<LaneState>)> {
         let life = self.life.as_ref()?;
         let task = arriving(at_ns, arrived);
         Some(sight(life, at_ns, &task, life.risk.tasks.len()))
     }
 
-    /// Has the next task that is pushed join the queue of this lane, if it may take it: for training, which no journal is written of and no replay repeats.
+    /// Makes the next pushed task join the queue of this lane, if the lane may take it. This is for training, without a
+    /// journal and without replays.
     #[cfg(feature = "lab")]
     pub fn steer(&mut self, lane: LaneId) {
         if let Some(life) = &mut self.life {
@@ -94,20 +98,20 @@ impl Scheduler {
     }
 }
 
-/// The lane that training wants, once.
+/// Takes the lane that training wants for the next task.
 pub(super) fn steered(life: &mut Life) -> Option<LaneId> {
     life.step.steered.take()
 }
 
-/// The lane that the network chooses which the policy names; none where the policy names none, or one that is not there.
+/// The lane that the policy's network chooses; `None` if the policy names no network, or one that is missing.
 pub(super) fn learned(life: &Life, task: &Task) -> Option<LaneId> {
     learned_by(life, &life.config.risk.policy, task)
 }
 
-/// Likewise of a policy.
+/// The lane that the network of this policy chooses.
 pub(super) fn learned_by(life: &Life, policy: &str, task: &Task) -> Option<LaneId> {
     let network = network(life, policy)?;
-    // The task is among those that are known.
+    // The count of known tasks includes this one.
     let (task, lanes) = sight(life, life.clock.at_ns, task, life.risk.tasks.len() - 1);
     Some(network.choose(&task, &lanes)? as LaneId)
 }
@@ -116,19 +120,20 @@ fn network<'a>(life: &'a Life, policy: &str) -> Option<&'a Network> {
     life.learnt.networks.get(dqn::hash_of(policy)?)
 }
 
-/// A lane in the choice of one for a task, as the policy of a step saw it.
+/// A lane as the policy of a step saw it when it chose one for a task.
 pub(crate) struct Sighted {
     pub(crate) view: LaneView,
-    /// Its older utilisation, which networks see besides.
+    /// Utilisation in the window before, which networks see as well.
     pub(crate) older_ppm: i64,
-    /// What the network says of it, where one chose.
+    /// Score by the network; `None` unless a network chose.
     pub(crate) score: Option<i64>,
-    /// What `linucb` adds to the logarithm of its rule's time, with 16 bits after the point; none under other policies, and while it is not trusted.
+    /// Correction by `linucb` of the logarithm of its rule's time, with 16 bits after the point. `None` under other
+    /// policies, and while the learner is not trusted.
     pub(crate) correction: Option<i64>,
     pub(crate) excluded: Option<ExclusionReason>,
 }
 
-/// All lanes, as a policy would see them if this task arrived now; the step is not taken yet.
+/// All lanes as a policy would see them if this task arrived now, before the step is taken.
 pub(crate) fn sighted(life: &Life, at_ns: i64, arrived: &TaskArrived, policy: &str) -> Vec<Sighted> {
     let task = arriving(at_ns, arrived);
     let (of_task, states) = sight(life, at_ns, &task, life.risk.tasks.len());
@@ -150,7 +155,8 @@ pub(crate) fn sighted(life: &Life, at_ns: i64, arrived: &TaskArrived, policy: &s
     life.lanes.iter().zip(&states).zip(views).map(of_lane).collect()
 }
 
-/// Why a lane may not take a task: a lane that is in service stands by, or is tried with another task.
+/// Why a lane may not take a task. `Full` stands for a lane in service that stands by, or that is tried with another
+/// task.
 fn exclusion(lane: &Lane) -> ExclusionReason {
     match lane.ready {
         false => ExclusionReason::Lost,
@@ -158,7 +164,7 @@ fn exclusion(lane: &Lane) -> ExclusionReason {
     }
 }
 
-/// A task that arrives, before anything is known of its tenant.
+/// An arriving task, before anything is known of its tenant.
 fn arriving(at_ns: i64, arrived: &TaskArrived) -> Task {
     Task::new(at_ns, arrived, arrived.tenant.as_str().into(), Stage::Shared, 0, &mut StateHash::default())
 }

@@ -1,15 +1,15 @@
-//! Slices: which free lane works on which units.
+//! The choice of slices: which lane works on which units next.
 //!
 //! ```text
-//!   a lane is free: ready, nothing in flight, so that nothing waits for it either
+//!   a lane is free: ready, with nothing in flight, and hence with nothing waiting
 //!     │
 //!     ├─ its own shares ──┐
 //!     ├─ open tasks ──────┼──► the first by class, tenant, deadline, arrival ──► RunSlice
 //!     └─ whole tasks ─────┘         │
 //!                                   └─ whole: Split; a gang: all of its lanes, or Reserve
 //!
-//!   a lane has ticks and no slice: if it has time in reserve, a task that is critical or aged, likewise, but no gang
-//!   a lane has a slice of a less urgent task: a critical task, likewise, whose slice passes that one
+//!   a lane has ticks and no slice: a critical or aged task, in the same way, if it has time in reserve; never a gang
+//!   a lane has a slice of a less urgent task: a critical task, in the same way; its slice passes the other one
 //! ```
 //!
 //! It owns the choice and the size of a slice; it must not change what a task is.
@@ -30,44 +30,45 @@ use crate::life::{Clock, Life};
 use crate::policy::task::{CERTAIN_PPM, Choice, Offer, TaskPolicy, choose, is_explored, preferred_ppm};
 use crate::service::Serving;
 
-/// Where a task's units are.
+/// Place of a task's units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
-    /// Any lane may take them.
+    /// Units that any lane may take.
     Open,
-    /// They are of the lane's share.
+    /// Units of the lane's own share.
     Share,
-    /// They are of this lane's share, which another one takes.
+    /// Units of this lane's share, which another lane takes.
     Other(LaneId),
-    /// The task is to be split.
+    /// Units of a task that is still to be split.
     Whole,
 }
 
-/// What a lane is to work on.
+/// The task for a lane's next slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Next {
     source: Source,
     task: TaskId,
     reason: SliceReason,
-    /// How likely this was, in parts per million.
+    /// Probability of this choice, in parts per million.
     propensity_ppm: i32,
 }
 
 impl Next {
-    /// What nobody draws.
+    /// A choice without a draw.
     pub(super) fn certain((source, task): (Source, TaskId), reason: SliceReason) -> Self {
         Self { source, task, reason, propensity_ppm: CERTAIN_PPM }
     }
 }
 
-/// Aged tasks that are looked at for a lane: those that have waited longest may all be for other lanes.
+/// Aged tasks that are examined for a lane, at most: those that have waited longest may all be for other lanes.
 const AGED_MAX: usize = 64;
-/// Tasks of each source among which a lane draws.
+/// Tasks of each source among which a lane draws, at most.
 const EXPLORED_MAX: usize = 64;
 
-/// Gives every free lane a slice, if there is one for it and the step has room. Returns when to look again whatever comes.
+/// Gives every free lane a slice, if one is available and the step has room. Returns the time at which to look again
+/// even without further input.
 pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
-    // What is told to wait goes first, and tasks whose deadlines have passed may be among it.
+    // Decisions that were told to wait go first; expiries of tasks may be among them.
     if life.step.room.is_short() {
         return i64::MAX;
     }
@@ -94,7 +95,7 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
             wake_ns = wake_ns.min(run_beside(life, serving, decisions));
         }
         wake_ns = wake_ns.min(run_past(life, serving, decisions));
-        // A lane that splits a task takes some of it, and may have left some to a lane that found nothing before.
+        // A lane that splits a task takes some of it, and may leave some to a lane that found nothing before.
         if !decisions[before..].iter().any(|decision| matches!(decision, Decision::Split(_))) {
             break;
         }
@@ -106,17 +107,17 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     wake_ns.min(life.risk.queues.aside.first().map_or(i64::MAX, |(until_ns, _)| *until_ns))
 }
 
-/// Whether lanes that have ticks keep time in reserve.
+/// True if lanes that have ticks keep time in reserve.
 fn has_reserve(life: &Life) -> bool {
     life.config.risk.critical_percent > 0
 }
 
-/// Whether there may be a task that lanes begin beside their ticks: what is looked at for all lanes at once.
+/// Urgent tasks that lanes may begin beside their ticks, as far as one look answers for all lanes.
 #[derive(Clone, Copy)]
 struct Urgent {
-    /// One that any lane may take, or one that is aged.
+    /// True if there is an aged task, or a critical one that any lane may take.
     for_all: bool,
-    /// A critical one that is to be split among lanes that have a weight.
+    /// True if there is a critical task that is still to be split among lanes with a weight.
     to_split: bool,
 }
 
@@ -127,7 +128,7 @@ impl Urgent {
         Self { for_all: is_aged || critical.for_all, ..critical }
     }
 
-    /// Of critical ones alone.
+    /// Looks at critical tasks alone, not at aged ones.
     fn critical(life: &Life) -> Self {
         Self {
             for_all: life.risk.queues.open.has_critical(),
@@ -135,7 +136,7 @@ impl Urgent {
         }
     }
 
-    /// Whether there may be one for a lane. Where this is so and there is none, the search finds nothing.
+    /// True if there may be such a task for a lane. The search for it may still find none.
     fn is_there(self, life: &Life, serving: Serving, lane: LaneId) -> bool {
         let shares = &life.risk.queues.shares;
         self.for_all
@@ -144,12 +145,13 @@ impl Urgent {
     }
 }
 
-/// Gives lanes that have ticks and time in reserve slices of tasks that are critical or aged. Returns when the first lane that has no time in
-/// reserve now, and that there was such a task for, has some.
+/// Gives slices of critical or aged tasks to lanes that have ticks and time in reserve. Returns the earliest time at
+/// which a lane with such a task, but no reserve now, has reserve again.
 fn run_beside(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) -> i64 {
-    // What several lanes may take counts as it was before the first of them took any: journals have the times that follow from that.
+    // Tasks for several lanes count as they were before the first lane took any. Recorded journals have the times that
+    // follow from that.
     let before = Urgent::of(life);
-    // What is left for the next lane.
+    // Tasks that are left for the next lane.
     let mut now = before;
     let mut wake_ns = i64::MAX;
     for index in life.lanes.may_have_ticks_alone().iter() {
@@ -172,9 +174,9 @@ fn run_beside(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) 
     wake_ns
 }
 
-/// Has critical tasks pass slices of less urgent ones: what such a slice is done by yields the processor, and the system may have put it
-/// off for as long as others want the core. Where the lane has ticks too, that is of its reserve. Returns when the first lane that has no
-/// time in reserve now, and that there was such a task for, has some.
+/// Has critical tasks pass slices of less urgent ones. The thread of such a slice yields the processor, and the system
+/// may put it off for as long as others want the core. If the lane has ticks too, the critical slice uses its reserve.
+/// Returns the earliest time at which a lane with such a task, but no reserve now, has reserve again.
 fn run_past(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) -> i64 {
     let mut wake_ns = i64::MAX;
     let mut now = Urgent::critical(life);
@@ -199,18 +201,18 @@ fn run_past(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) ->
     wake_ns
 }
 
-/// True if a lane works on a slice of a task that is not critical, or that nobody waits for, and that has passed none.
+/// True if a lane works on a slice of a non-critical or forgotten task, and that slice has passed none.
 fn may_be_passed(life: &Life, index: usize) -> bool {
     let lane = &life.lanes[index];
     let is_urgent = |task: TaskId| life.risk.tasks[&task].spec.class == TaskClass::Critical;
     lane.passed().is_none() && lane.slice().is_some_and(|slice| !slice.task.is_some_and(is_urgent))
 }
 
-/// Gives a lane that has ticks and time in reserve a slice of a task that is critical or aged, and one whose slice may be passed a slice of
-/// a critical task.
+/// Gives a lane a slice beside its other work: of a critical or aged task beside ticks, of a critical task beside a
+/// slice.
 fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut Vec<Decision>) {
     let mut splits = splits(life, serving, lane);
-    // A round ends the search, splits a task or gives up splitting.
+    // Each round ends the search, splits a task or gives up splitting.
     loop {
         let passes = life.lanes[lane as usize].slice().is_some();
         let next = if passes { critical_for(life, lane, splits) } else { next_beside(life, lane, splits) };
@@ -244,7 +246,7 @@ fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut
     }
 }
 
-/// The task that a lane is to work on beside its ticks.
+/// Chooses the task that a lane works on beside its ticks.
 fn next_beside(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let aged = || aged_for(life, lane, splits);
     let critical = || critical_for(life, lane, splits);
@@ -254,18 +256,18 @@ fn next_beside(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     }
 }
 
-/// The critical task that a lane is to work on beside something else.
+/// Chooses the critical task that a lane works on beside its other work.
 fn critical_for(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let first = first_to_begin(life, lane, splits, TaskClass::Critical)?;
     Some(Next::certain(first, SliceReason::Reserved))
 }
 
-/// True if the next slice, if it passes none, is for the aged task that has waited longest.
+/// True if the next slice that passes no other is for the aged task that has waited longest.
 fn is_turn_of_aged(life: &Life) -> bool {
     life.risk.ageing.is_turn(life.risk.numbers.slice_next) || life.learnt.later.owes_aged
 }
 
-/// The aged task that has waited longest of those that a lane may begin with at once.
+/// Finds the aged task that has waited longest among those that a lane may begin at once.
 fn aged_for(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let source = |id: TaskId| {
         let task = &life.risk.tasks[&id];
@@ -281,7 +283,7 @@ fn aged_for(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     aged.find_map(|task| Some(Next::certain((source(task)?, task), SliceReason::Aged)))
 }
 
-/// Gangs that let others go first are tried again.
+/// Makes gangs eligible again whose time of letting others go first is over.
 fn come_back(life: &mut Life) {
     while let Some(&(until_ns, task)) = life.risk.queues.aside.first()
         && until_ns <= life.clock.at_ns
@@ -299,13 +301,14 @@ fn set_stage(life: &mut Life, task: TaskId, stage: Stage) {
     risk.enqueue(task);
 }
 
-/// How a whole task would be split in this step.
+/// The split of a whole task in this step.
 struct Plan {
     task: TaskId,
     shares: Vec<Share>,
 }
 
-/// Gives a free lane a slice, if there is one for it. Returns until when it waits for a gang.
+/// Gives a free lane a slice, if one is available. Returns the time until which the lane waits for a gang, or
+/// `i64::MAX`.
 fn serve(
     life: &mut Life,
     lane: LaneId,
@@ -314,11 +317,11 @@ fn serve(
     decisions: &mut Vec<Decision>,
 ) -> i64 {
     let mut splits = splits(life, serving, lane);
-    // Every round ends the search, splits a task, puts a gang aside, has one back (which waits or begins then, or is none of
-    // this lane's) or gives up splitting.
+    // Each round ends the search, splits a task, sets a gang back, brings one back or gives up splitting. A gang that
+    // is brought back then waits, begins or has no share for this lane.
     loop {
         let Some(next) = next(life, lane, splits) else {
-            // Nobody is there to go before a gang that was put aside.
+            // No other task is left to go before a gang that was set back.
             match life.risk.queues.aside.first().filter(|_| splits) {
                 Some(&(_, task)) => set_stage(life, task, Stage::Whole),
                 None => return i64::MAX,
@@ -356,13 +359,13 @@ fn serve(
     }
 }
 
-/// Whether the lane may get a share of a task: not while it stands by.
+/// True if the lane may get a share of a task; false while it stands by.
 pub(super) fn splits(life: &Life, serving: Serving, lane: LaneId) -> bool {
     let has_weight = |other: &Lane| serving.has(other) && other.weight.current > 0;
     life.lanes[lane as usize].weight.current > 0 || !life.lanes.iter().any(has_weight)
 }
 
-/// The task that a free lane is to work on.
+/// Chooses the task that a free lane works on.
 fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let risk = &life.risk;
     let slice = risk.numbers.slice_next;
@@ -381,7 +384,7 @@ fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
             return Some(of_order(first));
         }
     }
-    // Of equals the first: units that came back before those of the lane's own share.
+    // Ties go to the first source: units that came back go before those of the lane's own share.
     let first = heads(life, lane, splits, None).min_by(|(_, one), (_, other)| one.order(other));
     let (source, head) = first?;
     let preferred = (source, head.due.task);
@@ -391,7 +394,7 @@ fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     })
 }
 
-/// Draws among the tasks of a class that a free lane may begin with, of which the order prefers one, or leaves it at that.
+/// Draws among the tasks of a class that a free lane may begin, or keeps the task that the order prefers.
 fn explore(life: &Life, lane: LaneId, splits: bool, (source, head): (Source, Head<'_>)) -> Next {
     let explore_ppm = life.config.risk.explore_ppm;
     let address = ("task/explore", life.config.placement_seed, life.risk.numbers.slice_next);
@@ -412,7 +415,7 @@ fn explore(life: &Life, lane: LaneId, splits: bool, (source, head): (Source, Hea
     Next { source, task, reason: SliceReason::Explored, propensity_ppm }
 }
 
-/// The tasks among which a lane draws, by number: its candidates and the preferred one.
+/// Tasks among which a lane draws, by number: its candidates and the preferred one.
 fn drawn_from(
     life: &Life,
     lane: LaneId,
@@ -428,7 +431,8 @@ fn drawn_from(
     tasks
 }
 
-/// Tasks of a class that a free lane may begin with, by source: up to so many of each, the first ones by kind, tenant and due. A task may be of two.
+/// Tasks of a class that a free lane may begin, by source: at most `most` of each, first ones by kind, tenant and due
+/// time. A task may have two sources.
 pub(super) fn tasks_of_sources(
     life: &Life,
     lane: LaneId,
@@ -444,19 +448,19 @@ pub(super) fn tasks_of_sources(
     open.chain(share).chain(whole)
 }
 
-/// A task that a lane could have begun with, with what orders it.
+/// A task that a lane could have begun, with the figures that order it.
 pub(crate) struct TaskAccount {
     pub(crate) task: TaskId,
     pub(crate) class: TaskClass,
-    /// Service that its tenant has had by its weight, where the policy counts that.
+    /// Service of its tenant divided by the weight, in nanoseconds; 0 if the policy does not count that.
     pub(crate) service_ns: i64,
-    /// What it is ordered by among its tenant's: turns, and a time.
+    /// Its order among its tenant's tasks: quanta of service, then a time.
     pub(crate) quanta: i64,
     pub(crate) due_ns: i64,
     pub(crate) offer: Offer,
 }
 
-/// The first task of each kind that a lane could begin with, of all classes.
+/// The first task of each kind and class that a lane could begin, by queue.
 pub(crate) fn account(life: &Life, lane: LaneId) -> Vec<TaskAccount> {
     let splits = splits(life, Serving::of(&life.lanes), lane);
     let shares = life.risk.queues.shares.of(lane);
@@ -484,14 +488,14 @@ pub(crate) fn account(life: &Life, lane: LaneId) -> Vec<TaskAccount> {
     queues.into_iter().flatten().flat_map(heads).collect()
 }
 
-/// The task that a free lane would begin with if there were not this one.
+/// The task that a free lane would begin if this one did not exist.
 pub(crate) fn next_without(life: &mut Life, lane: LaneId, task: TaskId) -> Option<TaskId> {
     life.risk.dequeue(task);
     let splits = splits(life, Serving::of(&life.lanes), lane);
     next(life, lane, splits).map(|next| next.task)
 }
 
-/// What is first of each source, of a class or of the most urgent one.
+/// First task of each source, of a class or, with `None`, of the most urgent class.
 fn heads(
     life: &Life,
     lane: LaneId,
@@ -509,14 +513,14 @@ fn heads(
         .filter_map(move |(source, queue)| Some((source, first_of(life, lane, queue?, class, policy)?)))
 }
 
-/// The first task of a class that the lane begins with at once.
+/// The first task of a class that the lane can begin at once.
 fn first_to_begin(life: &Life, lane: LaneId, splits: bool, class: TaskClass) -> Option<(Source, TaskId)> {
     let begin = heads(life, lane, splits, Some(class)).filter(|(source, head)| begins(life, *source, head));
     let first = begin.min_by(|(_, one), (_, other)| one.order(other));
     first.map(|(source, head)| (source, head.due.task))
 }
 
-/// What a lane takes next, of a class or of the most urgent one.
+/// The lane's next task of a queue, of a class or, with `None`, of the most urgent class.
 pub(super) fn first_of<'a>(
     life: &Life,
     lane: LaneId,
@@ -537,7 +541,8 @@ pub(super) fn first_of<'a>(
         turn_ns: head.due.due_ns.saturating_sub(life.clock.at_ns),
     };
     let offers: Vec<_> = queue.heads_of(class).map(|head| (head, offer(&head))).collect();
-    // Of the kinds that are worth about as much as the best one the first says which tenant is next; of that tenant's kinds the most urgent one is taken.
+    // The first of the kinds that are worth about as much as the best one decides the tenant. The most urgent of that
+    // tenant's kinds is taken.
     let best = offers.iter().map(|(_, offer)| *offer).max_by(|one, other| one.worth(*other))?;
     let about_best = offers.iter().filter(|(_, offer)| offer.is_about(best));
     let (first, _) = about_best.min_by(|(one, _), (other, _)| one.order(other))?;
@@ -547,12 +552,13 @@ pub(super) fn first_of<'a>(
     most_urgent.map(|(head, _)| *head)
 }
 
-/// Whether a lane begins with it at once, which with a gang it may not.
+/// True if a lane can begin the task at once; a gang that is not split has to wait for its other lanes.
 fn begins(life: &Life, source: Source, head: &Head<'_>) -> bool {
     source != Source::Whole || !life.risk.tasks[&head.due.task].spec.gang
 }
 
-/// How the units of a task are shared out now: among lanes that get work, without those that stand by while another does not.
+/// Split of a task's units among the lanes that get work now. Lanes that stand by get none while another one has a
+/// weight.
 fn shares_of(life: &Life, serving: Serving, task: TaskId) -> Vec<Share> {
     let task = &life.risk.tasks[&task];
     let units = task.open[0];
@@ -567,7 +573,7 @@ fn shares_of(life: &Life, serving: Serving, task: TaskId) -> Vec<Share> {
     shares(units.from, units.count(), &scores)
 }
 
-/// How tasks are split that have to be.
+/// Policy for tasks that have to be split.
 fn policy_of(life: &Life) -> SplitPolicy {
     match life.config.risk.split {
         SplitPolicy::Equal => SplitPolicy::Equal,
@@ -586,7 +592,8 @@ fn split(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<De
     decisions.push(Decision::Split(Split { task, policy, gang, shares: shares.to_vec() }));
 }
 
-/// Has a free lane wait for the others of a gang, for a time. Once that is over the gang is put aside for as long.
+/// Makes a free lane wait for the other lanes of a gang, and returns the end of the wait. After that the gang lets
+/// others go first for as long, and the result is `None`.
 fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<Decision>) -> Option<i64> {
     let until_ns = life.clock.at_ns + GANG_WAIT_SLICES * life.config.risk.slice_ns;
     match life.risk.tasks[&task].stage {
@@ -606,7 +613,7 @@ fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<
     }
 }
 
-/// Has a lane work on units of a task: one without a slice, or with one that is passed.
+/// Starts a slice of a task on a lane that has none, or that has one to be passed.
 pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut Vec<Decision>) {
     let Next { source, task: id, reason, propensity_ppm } = next;
     let Life { risk, lanes, config, hash, learnt, clock: Clock { at_ns, .. }, .. } = life;
@@ -638,8 +645,8 @@ pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut V
         false => risk.tenants.accounts.turn(*task_class, tenant),
     };
 
-    // What is not known costs next to nothing until it is done: who comes meanwhile begins at the least that was charged,
-    // and would stay behind by all that was charged too much.
+    // Work of unknown duration is charged almost nothing until it is done. A tenant that arrives meanwhile begins at
+    // the least charged service, and would stay behind by any overcharge.
     let predicted_ns = predicted.map_or(0, |predicted| predicted.mean_ns);
     let upper_ns = predicted.filter(|_| has_predictor).map_or(0, |predicted| predicted.upper_ns);
     let charged_ns = risk.tenants.accounts.weighted_ns(&turn.tenant, predicted_ns);

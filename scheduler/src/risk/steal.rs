@@ -1,11 +1,12 @@
-//! Stealing: a lane that has nothing to do takes units of a share that a split fixed for a lane that would come to them later.
+//! Stealing: an idle lane takes units of a share that a split has fixed for a lane that would come to them later.
 //!
 //! ```text
 //!   share of lane 1    ├── done ──┤ in its slice ├──────── waits ────────┤◄─ lane 0 takes a slice from the end
 //! ```
 //!
-//! The lane that is predicted to be done with its shares last gives, as long as the other one is predicted to do the slice sooner. A gang's shares stay
-//! where they are, and so does what a push policy has assigned. It owns the choice; it must not know why a lane has nothing to do.
+//! The lane with the latest predicted end of its shares gives units, as long as the other lane is predicted to do the
+//! slice sooner. Shares of a gang stay where they are, and so do tasks that a push policy has assigned. The module owns
+//! the choice; it must not know why a lane has nothing to do.
 
 use warptape_events::journal::{Decision, LaneId, SliceReason, TaskId};
 
@@ -21,13 +22,13 @@ struct Victim {
     lane: LaneId,
     /// The task that it would begin next.
     task: TaskId,
-    /// When it is predicted to be done with all of its shares.
+    /// Predicted end of all of its shares.
     finish_ns: i64,
 }
 
-/// Has lanes that nothing was found for take what others have too much of.
+/// Makes lanes that are still free take units from lanes that have too many.
 pub(super) fn run(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) {
-    // Free lanes wait for a gang while there is a task to be split.
+    // Free lanes wait for a gang while a task is to be split.
     if !life.config.risk.steals
         || life.lanes.next_free(0).is_none()
         || !life.risk.queues.whole.is_empty()
@@ -56,7 +57,7 @@ pub(super) fn run(life: &mut Life, serving: Serving, decisions: &mut Vec<Decisio
     }
 }
 
-/// The lane that is predicted to be done with its shares last, of equals the lowest one.
+/// The lane with the latest predicted end of its shares; the lowest one among equals.
 fn victim(life: &Life) -> Option<Victim> {
     let Life { risk, lanes, clock: Clock { at_ns, .. }, .. } = life;
     let of_lane = |lane: &Lane| {
@@ -68,7 +69,7 @@ fn victim(life: &Life) -> Option<Victim> {
     lanes.iter().rev().filter_map(of_lane).max_by_key(|victim| victim.finish_ns)
 }
 
-/// Whether a lane is predicted to be done with a slice of the task before the other one is done with all.
+/// True if a lane is predicted to end a slice of the task before the other lane ends all of its shares.
 fn is_sooner(life: &Life, lane: LaneId, victim: Victim) -> bool {
     let Life { risk, lanes, config, clock: Clock { at_ns, .. }, .. } = life;
     let (class, task) = (lanes[lane as usize].class, &risk.tasks[&victim.task]);

@@ -1,8 +1,8 @@
-//! One risk task: which of its units are still to be begun, by whom, and how many are being worked on.
+//! One risk task: its units that are still to be begun, the lanes that may begin them, and its running slices.
 //!
-//! Units go from `open` (any lane may take them) or from a lane's share to a slice in flight, and are done when it is. What
-//! a lost lane had, in flight or as its share, goes back to `open`, where the lowest units go first: so it is run again
-//! before anything new is begun.
+//! Units go from `open` (any lane may take them) or from a lane's share to a slice in flight, and end with it. A lost
+//! lane's units, in flight or in its share, go back to `open`. Lanes take the lowest open units first, so these are run
+//! again before anything new is begun.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, PartitionId, Share, TaskArrived, TaskClass, TaskId};
@@ -30,20 +30,20 @@ impl Units {
     }
 }
 
-/// How far a task is shared out.
+/// Progress of sharing out a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stage {
-    /// It is to be split before a lane takes anything of it.
+    /// The task is to be split before a lane takes any unit.
     Whole,
-    /// Likewise, and free lanes wait for the others until this time.
+    /// The task is to be split, and free lanes wait for the others until this time.
     Reserved(i64),
-    /// Likewise, but others go first until this time.
+    /// The task is to be split, but other tasks go first until this time.
     Aside(i64),
-    /// Lanes take what they may.
+    /// Lanes take the units that are open to them.
     Shared,
 }
 
-/// The lane that open units stand under in the state hash.
+/// Lane number of open units in the state hash.
 const ANY_LANE: LaneId = -1;
 
 /// One task.
@@ -53,28 +53,28 @@ pub(crate) struct Task {
     pub(crate) stage: Stage,
     /// Units that any lane may take, ascending and apart from each other; all of them while the task is whole.
     pub(crate) open: Vec<Units>,
-    /// What is left of each lane's share, by lane.
+    /// The rest of each lane's share, by lane.
     pub(crate) shares: Vec<(LaneId, Units)>,
-    /// Units not done.
+    /// Units that are not done.
     pub(crate) units_left: i64,
     pub(crate) slices_running: i32,
     pub(crate) slices_done: i64,
     pub(crate) service_ns: i64,
-    /// What its slices that are done were predicted to take, in nanoseconds; 0 where slices are not predicted by their size.
+    /// Predicted time of its finished slices, in nanoseconds; 0 if slices are not predicted by size.
     pub(crate) predicted_ns: i64,
-    /// Quanta of service that it has had, and those of its tenant's others when it came.
+    /// Service quanta consumed so far, on top of the fewest among its tenant's tasks when it arrived.
     pub(crate) quanta: i64,
-    /// What the rest of it was predicted to take on the fastest class of lanes when that was last looked at, in nanoseconds; 0 where the
-    /// policy does not ask.
+    /// Predicted time of its rest on the fastest class of lanes at the last look, in nanoseconds; 0 unless the policy
+    /// asks.
     pub(crate) rest_ns: i64,
-    /// Since when it has had no slice; 0 where tasks do not age.
+    /// Start of its last slice, or its arrival; 0 if tasks do not age.
     pub(crate) since_ns: i64,
-    /// Whether a slice of it has begun, or it is a later round of a task; no where delay is not looked at.
+    /// True if a slice of it has begun, or if it is a later round; always false if delay is not watched.
     pub(crate) has_begun: bool,
     contribution: u64,
 }
 
-/// What is known of a task from its arrival on.
+/// Properties of a task that are known from its arrival on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TaskSpec {
     pub(crate) id: TaskId,
@@ -87,7 +87,7 @@ pub(crate) struct TaskSpec {
     pub(crate) unit_cost: i64,
     pub(crate) slice_units_max: i64,
     pub(crate) gang: bool,
-    /// Of its request.
+    /// Bytes of its request.
     pub(crate) bytes: i64,
 }
 
@@ -168,7 +168,7 @@ impl Task {
             .wrapping_add(self.begun_hash())
     }
 
-    /// Nothing where it has not, or delay is not looked at.
+    /// Hash of `has_begun`; 0 if it is false.
     fn begun_hash(&self) -> u64 {
         match self.has_begun {
             false => 0,
@@ -176,7 +176,7 @@ impl Task {
         }
     }
 
-    /// Nothing of none.
+    /// Hash of the predicted time; 0 if there is none.
     fn prediction_hash(&self) -> u64 {
         match self.predicted_ns {
             0 => 0,
@@ -184,7 +184,7 @@ impl Task {
         }
     }
 
-    /// Nothing where tasks do not age.
+    /// Hash of `since_ns`; 0 if tasks do not age.
     fn since_hash(&self) -> u64 {
         match self.since_ns {
             0 => 0,
@@ -192,7 +192,7 @@ impl Task {
         }
     }
 
-    /// Nothing where the policy does not ask.
+    /// Hash of the predicted rest; 0 if the policy does not ask for it.
     fn rest_hash(&self) -> u64 {
         match self.rest_ns {
             0 => 0,
@@ -200,7 +200,7 @@ impl Task {
         }
     }
 
-    /// Nothing of none, likewise.
+    /// Hash of the quanta; 0 if there are none.
     fn quanta_hash(&self) -> u64 {
         match self.quanta {
             0 => 0,
@@ -208,7 +208,8 @@ impl Task {
         }
     }
 
-    /// Nothing of none, so that states have the hash that they had before bytes were told.
+    /// Hash of the request's bytes; 0 if there are none, so that states from before bytes were recorded keep their
+    /// hashes.
     fn bytes_hash(&self) -> u64 {
         match self.spec.bytes {
             0 => 0,
@@ -221,25 +222,25 @@ impl Task {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of the units that are still to be begun, by walking.
+    /// Hash of the units that are still to be begun, computed by walking over them.
     pub(crate) fn units_hash(&self) -> u64 {
         let open = self.open.iter().map(|units| units.hash(self.spec.id, ANY_LANE));
         let shares = self.shares.iter().map(|(lane, units)| units.hash(self.spec.id, *lane));
         open.chain(shares).fold(0, u64::wrapping_add)
     }
 
-    /// Takes its components off the state hash.
+    /// Removes its components from the state hash.
     pub(crate) fn forget(&self, hash: &mut StateHash) {
         hash.remove(self.contribution);
         hash.remove(self.units_hash());
     }
 
-    /// Where it stands in an order.
+    /// Its place in an order.
     pub(crate) fn due(&self, order: Order) -> Due {
         self.due_with(order, self.rest_ns)
     }
 
-    /// Likewise, if its rest is predicted to take so long.
+    /// Its place in an order, given the predicted time of its rest.
     pub(crate) fn due_with(&self, order: Order, rest_ns: i64) -> Due {
         let TaskSpec { id, deadline_ns, arrived_ns, .. } = self.spec;
         let due = policy::Due { quanta: self.quanta, arrived_ns, deadline_ns, rest_ns };
@@ -252,12 +253,12 @@ impl Task {
         units * self.spec.unit_cost
     }
 
-    /// Whether units of it are still to be begun.
+    /// True if some of its units are still to be begun.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.open.is_empty() || !self.shares.is_empty()
     }
 
-    /// Gives each lane its share; the task is whole no more.
+    /// Gives each lane its share; the task is no longer whole.
     pub(crate) fn split(&mut self, shares: &[Share], hash: &mut StateHash) {
         hash.remove(self.units_hash());
         self.open.clear();
@@ -316,7 +317,7 @@ impl Task {
         self.shares.binary_search_by_key(&lane, |(owner, _)| *owner).ok()
     }
 
-    /// Opens what is left of a lane's share to all.
+    /// Opens the rest of a lane's share to all lanes.
     pub(crate) fn open_share(&mut self, lane: LaneId, hash: &mut StateHash) {
         let index = self.share_of(lane).expect("the lane's queue says that it has a share");
         let (_, units) = self.shares.remove(index);
@@ -324,7 +325,7 @@ impl Task {
         self.reopen(units, hash);
     }
 
-    /// Puts units back for any lane, as one with those beside them.
+    /// Returns units to the open ones, and merges them with adjacent ones.
     pub(crate) fn reopen(&mut self, mut units: Units, hash: &mut StateHash) {
         let at = self.open.partition_point(|other| other.from < units.from);
         if let Some(after) = self.open.get(at).copied().filter(|after| after.from == units.to) {

@@ -1,4 +1,4 @@
-//! Autoscaling of a running process: what windows are made of, when it is decided, and that the state has all of it.
+//! Autoscaling of a running process: the figures of windows, the times of decisions, and the completeness of the state.
 
 use warptape_events::journal::*;
 use warptape_scheduler::{Comparison, Condition, Explanation, Instead, Otherwise, Scheduler, StepError};
@@ -24,7 +24,7 @@ fn starts(autoscale: Option<AutoscaleConfig>) -> Input {
     Input::Started(Box::new(Started { autoscale, ..*plain }))
 }
 
-/// A scheduler, and everything that it decided about lanes.
+/// A scheduler, and all its decisions about lanes.
 struct World {
     scheduler: Scheduler,
     scales: Vec<(i64, Scale)>,
@@ -56,7 +56,7 @@ impl World {
         }
     }
 
-    /// Ten rows arrive and take their lane so long.
+    /// Ten rows arrive and take their lane this long.
     fn work(&mut self, at_ns: i64, service_ns: i64) {
         self.offset += 1;
         let rows = GroupArrival { group: 0, rows: 10, bytes: 10 };
@@ -71,12 +71,12 @@ impl World {
 #[test]
 fn lanes_are_wanted_by_what_they_did_in_whole_windows() {
     let mut world = World::new(Some(autoscale()));
-    // The first window is half of one, and tells nothing.
+    // The first window is only half of one, and is not judged.
     world.work(S * 6 / 10, 50 * S);
     world.step(S, &Input::Woke(Woke {}));
     assert_eq!((world.scales.len(), world.scheduler.wish()), (0, None));
     assert!(world.wakes.contains(&S) && world.wakes.contains(&(2 * S)), "{:?}", world.wakes);
-    // Three lanes that work without a pause.
+    // Three lanes work without a pause.
     for part in 0..10 {
         world.work(S + part * S / 10, 3 * S / 10);
     }
@@ -87,7 +87,7 @@ fn lanes_are_wanted_by_what_they_did_in_whole_windows() {
         (scale.reason, scale.load_e6, scale.utilization_percent),
         (ScaleReason::Utilization, 3_000_000, 150)
     );
-    // The wish stays for the hold, and only its change is decided.
+    // The wish stays for the hold, and only its change is a decision.
     for window in 3..9 {
         world.step(window * S, &Input::Woke(Woke {}));
     }
@@ -106,7 +106,7 @@ fn explained(parts: i64) -> Explanation {
     world.scheduler.explain(2 * S, &woke, index.expect("it is decided")).expect("the step was taken")
 }
 
-/// What is said of other loads is what is decided at them.
+/// Statements about other loads are what is decided at those loads.
 #[test]
 fn a_wish_says_with_which_load_it_would_have_been_another() {
     let wish = explained(30);
@@ -127,21 +127,21 @@ fn a_wish_says_with_which_load_it_would_have_been_another() {
         let Decision::Scale(scale) = explained(parts).decision else { panic!("a wish") };
         assert_eq!(scale.lanes, lanes, "{parts}");
     }
-    // Below the load of three lanes it would have stayed at the two that were wanted.
+    // A load below that of three lanes would have kept the two wanted lanes.
     let instead = Instead::Nothing;
     let two =
         Otherwise::With(Condition { name: "load_e6", is: Comparison::Below, value: 1_600_001, instead });
     assert_eq!(explained(24).otherwise[0], two);
 }
 
-/// The step that is the first one after a window's end may bring work, which is none of that window's.
+/// The first step after a window's end may bring work, which does not belong to that window.
 #[test]
 fn what_ends_after_a_window_counts_in_the_next_one() {
     let mut world = World::new(Some(autoscale()));
     world.step(S, &Input::Woke(Woke {}));
     world.work(2 * S + 1, 3 * S);
     assert_eq!(world.scheduler.wish().expect("a window has passed").arrived_e6, 0);
-    // Nothing fell into the window after it.
+    // The window after it held nothing.
     world.step(5 * S, &Input::Woke(Woke {}));
     assert_eq!(world.scheduler.wish().expect("windows have passed").arrived_e6, 3_000_000);
     world.step(6 * S, &Input::Woke(Woke {}));
@@ -152,7 +152,7 @@ fn what_ends_after_a_window_counts_in_the_next_one() {
 fn rows_that_wait_are_counted_by_what_rows_take() {
     let mut world = World::new(Some(autoscale()));
     world.step(S, &Input::Woke(Woke {}));
-    // A row takes 10 ms; then three hundred wait, behind what lanes have in flight.
+    // A row takes 10 ms; then three hundred rows wait behind those in flight.
     world.work(S, S / 10);
     let rows = GroupArrival { group: 0, rows: 320, bytes: 320 };
     world.step(S, &Input::Arrived(Arrived { partition: 0, next_offset: 2, groups: vec![rows] }));
@@ -164,7 +164,8 @@ fn rows_that_wait_are_counted_by_what_rows_take() {
     assert_eq!(scale.arrived_e6, 100_000 + (320 - in_flight) * 10_000);
 }
 
-/// Without the section nothing is decided, woken for or hashed; with it the whole state is in a checkpoint, which goes on as the state does.
+/// Nothing is decided, woken for or hashed without the section. With it, a checkpoint has the whole state, and goes on
+/// as the state does.
 #[test]
 fn the_state_has_all_of_it_and_nothing_where_it_is_off() {
     let (mut on, mut off) = (World::new(Some(autoscale())), World::new(None));

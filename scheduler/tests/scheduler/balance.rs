@@ -1,4 +1,4 @@
-//! Balancing by measured load: lanes that work as fast as they are said to, each batch in its time.
+//! Balancing by measured load, with lanes that work at fixed speeds.
 
 use std::collections::VecDeque;
 
@@ -13,21 +13,21 @@ const TICK_NS: i64 = 1_000_000;
 const S: i64 = 1_000_000_000;
 const GROUPS: i32 = 32;
 
-/// A lane that takes so long for a batch and for each of its rows.
+/// Speed of a lane: its time for a batch, and for each row of it.
 #[derive(Clone, Copy)]
 struct Speed {
     base_ns: i64,
     row_ns: i64,
 }
 
-/// What a lane is asked to do.
+/// Work of a lane.
 #[derive(Clone, Copy)]
 enum Job {
     Batch { batch: i64, rows: i64 },
     Release(Released),
 }
 
-/// What a lane takes to give back a group.
+/// Time that a lane takes to give back a group.
 const RELEASE_NS: i64 = 200_000;
 
 /// A scheduler in virtual time, with arrivals every millisecond.
@@ -36,17 +36,17 @@ struct World {
     at_ns: i64,
     next_offset: i64,
     speeds: Vec<Speed>,
-    /// How much slower each lane is for now.
+    /// Factor by which each lane is slower at present.
     slowed: Vec<i64>,
-    /// How service times of batches vary, in percent.
+    /// Variation of the service times of batches, in percent.
     noise_percent: i64,
     draws: Draws,
-    /// What each lane has to do, in order, and when it is done with the first.
+    /// Work of each lane in order and, below, begin and end of the first of it.
     work: Vec<VecDeque<Job>>,
     begun_ns: Vec<i64>,
     done_ns: Vec<i64>,
     moves: Vec<Release>,
-    /// Rows of each group in a second.
+    /// Rows of each group per second.
     rates: Vec<i64>,
 }
 
@@ -121,14 +121,14 @@ impl World {
         }
     }
 
-    /// What a lane takes for a batch now.
+    /// Time that a lane takes for a batch at present.
     fn service_ns(&mut self, lane: LaneId, rows: i64) -> i64 {
         let Speed { base_ns, row_ns } = self.speeds[lane as usize];
         let noise = 100 + self.draws.range(-self.noise_percent, self.noise_percent);
         (base_ns + row_ns * rows) * self.slowed[lane as usize] * noise / 100
     }
 
-    /// The lane begins with the first of its work.
+    /// Begins the first work of a lane.
     fn begin(&mut self, lane: LaneId) {
         let index = lane as usize;
         let took_ns = match self.work[index].front() {
@@ -139,7 +139,7 @@ impl World {
         (self.begun_ns[index], self.done_ns[index]) = (self.at_ns, self.at_ns + took_ns);
     }
 
-    /// Everything that happens until then, in order.
+    /// Runs everything that happens until then, in order.
     fn until(&mut self, end_ns: i64) {
         loop {
             let lanes = (0..self.work.len()).filter(|&lane| !self.work[lane].is_empty());
@@ -159,7 +159,7 @@ impl World {
         self.at_ns = end_ns;
     }
 
-    /// So long, with arrivals that vary by so many percent.
+    /// Runs for some seconds, with arrivals that vary by a percentage.
     fn run(&mut self, seconds: i64, arrivals_vary_percent: i64) {
         for _ in 0..seconds * (S / TICK_NS) {
             self.until(self.at_ns + TICK_NS);
@@ -179,7 +179,7 @@ impl World {
 
     fn groups(&self) -> Vec<usize> {
         let mut groups = vec![0; self.work.len()];
-        // Those that are on their way are nowhere.
+        // Groups that are on their way have no lane.
         self.scheduler
             .placements()
             .filter_map(|placement| placement.lane)
@@ -187,7 +187,7 @@ impl World {
         groups
     }
 
-    /// Rows in a second by lane.
+    /// Rows per second by lane.
     fn loads(&self) -> Vec<i64> {
         let mut loads = vec![0; self.work.len()];
         for placement in self.scheduler.placements() {

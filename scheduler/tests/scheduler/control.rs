@@ -1,4 +1,4 @@
-//! What operators' commands do, one a test.
+//! Effects of operators' commands, one per test.
 
 use crate::script::check;
 

@@ -1,5 +1,5 @@
-//! A drift that is planted in the world of the simulation: a lane's answers come late for a while, in ways that no slice tells. The policy `linucb`
-//! falls back to its rule, and decides again.
+//! A drift that is planted in the world of the simulation: a lane's answers come late for a while, in ways that no
+//! slice shows. The policy `linucb` falls back to its rule, and later decides again.
 
 use warptape_events::journal::*;
 use warptape_scheduler::{Scheduler, current_task_policy};
@@ -11,7 +11,8 @@ use crate::script::{assigned, config, task};
 const PHASE: i64 = 250;
 const MILLISECOND: i64 = 1_000_000;
 
-/// Tasks one after the other, four phases of them: in the second one and the last one they are done sixteen times as late as predicted.
+/// Runs tasks one after the other in four phases. The second and the last phase end tasks sixteen times as late as
+/// predicted.
 pub fn run() -> Model {
     let mut config = config();
     config.risk.policy = current_task_policy("linucb");
@@ -45,13 +46,13 @@ fn it_falls_back_at_each_change_and_says_what_it_learnt_from() {
     let turns: Vec<_> = said.iter().map(|fell| (fell.task / PHASE, fell.has_returned)).collect();
     let expected = [1, 2, 3].map(|phase| [(phase, false), (phase, true)]);
     assert_eq!(turns, expected.as_flattened(), "{said:?}");
-    // Of the first task nothing was predicted.
+    // The first task had no prediction.
     let mut forgotten = 1;
     for fell in said {
         assert_eq!(fell.completions, fell.task - forgotten, "{fell:?}");
         if fell.has_returned {
             assert!(fell.completions >= 96, "three windows: {fell:?}");
-            // The rule is wrong by four powers of two where tasks are late.
+            // The rule is wrong by four powers of two while tasks are late.
             let rule = if fell.task / PHASE == 2 { 0 } else { 4_000 };
             assert!(fell.expected_milli.abs_diff(rule) < 10, "{fell:?}");
             assert!(fell.error_milli < 200, "{fell:?}");
@@ -63,7 +64,7 @@ fn it_falls_back_at_each_change_and_says_what_it_learnt_from() {
     }
 }
 
-/// From a checkpoint between a fall and the return on, all is as it was.
+/// A replay from a checkpoint between a fall and the return goes on as before.
 #[test]
 fn a_state_that_has_fallen_back_goes_on_as_it_was() {
     let model = run();

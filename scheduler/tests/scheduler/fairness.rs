@@ -1,4 +1,4 @@
-//! How lanes are shared among tenants.
+//! Fairness: how lanes are shared among tenants.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::script::{assigned, config, started, task};
 
 const LANES: usize = 3;
 const TENANTS: [(&str, i64); 3] = [("a", 1), ("b", 2), ("c", 5)];
-/// Time of a unit at most; a slice has one.
+/// Longest time of a unit; a slice has one.
 const UNIT_NS_MAX: i64 = 2_000;
 const SLICES: i64 = 2_000;
 
-/// Lanes that are never without work, and what they have done.
+/// Lanes that always have work, and their work so far.
 struct Lanes {
     scheduler: Scheduler,
     at_ns: i64,
-    /// Slices that run: when they end, the lane, the slice, the tenant, the time they take.
+    /// Running slices by end, lane and slice: the tenant and the time.
     running: BTreeMap<(i64, LaneId), (i64, String, i64)>,
     /// Time that lanes worked for each tenant.
     service_ns: BTreeMap<String, i64>,
@@ -49,7 +49,7 @@ impl Lanes {
         self.step(&Input::TaskArrived(arrived));
     }
 
-    /// Service of each tenant by its weight since these.
+    /// Service of each tenant since then, divided by its weight.
     fn weighted_since(&self, before: &BTreeMap<String, i64>) -> Vec<i64> {
         let of = |services: &BTreeMap<String, i64>, tenant| services.get(tenant).copied().unwrap_or(0);
         let weighted = |(tenant, weight)| (of(&self.service_ns, tenant) - of(before, tenant)) / weight;
@@ -57,8 +57,8 @@ impl Lanes {
     }
 }
 
-/// At any moment, tenants that have had work since some moment have had the same service by their weight since then, but for
-/// what each lane was working on at its two ends.
+/// Tenants that have had work since some moment have equal service by weight since then. The difference is at most what
+/// each lane was working on at the two ends.
 #[test]
 fn tenants_that_want_lanes_get_them_by_weight() {
     for seed in 0..20 {
@@ -77,7 +77,7 @@ fn tenants_that_want_lanes_get_them_by_weight() {
         lanes.step(&assigned(0, 1));
         lanes.arrive(0, "a");
         lanes.arrive(1, "b");
-        // The third comes late, and has saved up nothing.
+        // The third tenant comes late, and has saved up nothing.
         (0..SLICES / 4).for_each(|_| lanes.finish_next());
         lanes.arrive(2, "c");
         let before = lanes.service_ns.clone();
@@ -93,7 +93,7 @@ fn tenants_that_want_lanes_get_them_by_weight() {
     }
 }
 
-/// One who sends a task when the one before is done has no more of a lane than one who sends all at once.
+/// A tenant that sends each task after the last one gets no more of a lane than one that sends all at once.
 #[test]
 fn leaving_for_a_moment_sheds_nothing() {
     let mut scheduler = Scheduler::new();

@@ -1,4 +1,4 @@
-//! Inputs as a damaged journal may hold them: never a panic, and what is refused leaves no trace.
+//! Inputs as a damaged journal may hold them: they never cause a panic, and refused ones leave no trace.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use warptape_scheduler::{
 
 use crate::script::{assigned, config, started};
 
-/// Small numbers, which mean something, and extreme ones, which overflow.
+/// Small numbers, which have a meaning, and extreme ones, which overflow.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![
         6 => 0i64..6,
@@ -74,7 +74,7 @@ fn start() -> impl Strategy<Value = Input> {
                 config.load_factor_percent = 10_000;
             }
             9 => {
-                // The widest configuration there may be.
+                // This is the widest configuration that is accepted.
                 config.lane_credit_rows = 1 << 40;
                 config.lane_credit_bytes = 1 << 50;
                 config.batch_rows_max = 1 << 40;
@@ -199,7 +199,7 @@ proptest! {
     }
 }
 
-/// Assigns partitions of so many groups until one is refused; returns how many were not, and why the last was.
+/// Assigns partitions of so many groups until one is refused. Returns the number of those accepted, and the last error.
 fn assign_until_refused(groups: i32) -> (i32, StepError) {
     let mut scheduler = Scheduler::new();
     let mut decisions = Vec::new();
@@ -207,7 +207,7 @@ fn assign_until_refused(groups: i32) -> (i32, StepError) {
     for partition in 0.. {
         decisions.clear();
         if let Err(error) = scheduler.step(0, &assigned(partition, groups), &mut decisions) {
-            // What was known before may still be assigned again.
+            // A known partition may still be assigned again.
             scheduler.step(0, &assigned(0, groups), &mut decisions).expect("a known partition");
             scheduler.audit();
             return (partition, error);
@@ -223,7 +223,7 @@ fn partitions_and_groups_are_bounded() {
     assert_eq!(assign_until_refused(1), (PARTITIONS_MAX as i32, StepError::TooManyPartitions));
 }
 
-/// Lanes of one kind count for nothing where groups go to the other, however much they weigh.
+/// Lanes of one kind count for nothing if groups go to the other, whatever their weights.
 #[test]
 fn weights_of_another_kind_overflow_nothing() {
     let config = SchedulerConfig { load_factor_percent: 10_000, route_interval_ns: 1, ..config() };

@@ -1,4 +1,4 @@
-//! The policy of a network: which lane it takes, what stands in for it, what is refused, and that all of it is the same everywhere.
+//! The policy of a network: the lane that it takes, its stand-in, the refusals, and its reproducibility.
 
 use warptape_events::journal::*;
 use warptape_network::*;
@@ -60,7 +60,7 @@ impl World {
         decisions
     }
 
-    /// A task comes: what it was assigned by, and the explanation of that.
+    /// A task arrives: returns its assignment, and the explanation of that.
     fn arrive(&mut self, number: TaskId) -> (Assign, warptape_scheduler::Explanation) {
         let rate_key = ["one", "other"][number as usize % 2].into();
         let input = Input::TaskArrived(TaskArrived { units: 7 + number, rate_key, ..task(number) });
@@ -106,7 +106,7 @@ fn the_lane_with_the_highest_score_takes_the_task_once_its_network_is_there() {
     for number in 1..20 {
         let (assign, explanation) = world.arrive(number);
         assert_eq!((assign.reason, explanation.choices.len()), (SliceReason::Order, 3));
-        // Of equals the first.
+        // Ties go to the first lane.
         let best =
             explanation.choices.iter().rev().max_by_key(|choice| choice.score).expect("there are lanes");
         assert_eq!((best.subject, best.is_chosen), (Subject::Lane(assign.lane), true), "{explanation:?}");
@@ -134,7 +134,7 @@ fn a_state_with_networks_goes_on_as_it_was() {
     }
 }
 
-/// Features and networks are integers, so that processors of all kinds come to this state.
+/// Features and networks are integers, so that all processors come to this state.
 #[test]
 fn decisions_of_a_network_have_the_same_hashes_everywhere() {
     let network = network(11);
@@ -165,7 +165,7 @@ fn operators_choose_among_the_networks_that_are_there() {
     assert!(done.contains(&format!("is dqn:{}, and was fair", other.hash())), "{done}");
     let with_other = world.scheduler.state_hash();
     assert_eq!(world.arrive(0).0.reason, SliceReason::Order);
-    // Which network decides is part of the state.
+    // The network that decides is part of the state.
     let mut world = World::begin("");
     world.step(&Input::Woke(Woke {}));
     world.step(&trained(&one));
@@ -196,7 +196,7 @@ fn what_is_no_network_of_this_process_is_refused() {
         world.step(&trained(&self::network(seed)));
     }
     assert_eq!(world.refused(&trained(&self::network(100))), StepError::TooManyNetworks);
-    // A journal may say anything: so may a name.
+    // A journal may hold any name.
     let start = |policy: &str| {
         let mut config = config();
         policy.clone_into(&mut config.risk.policy);

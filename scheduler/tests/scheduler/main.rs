@@ -1,5 +1,5 @@
 //! The scheduler from outside: cases written as text, a simulation against a model engine, placement quality, and
-//! inputs no shell would send.
+//! inputs that no shell would send.
 
 mod autoscale;
 mod balance;

@@ -1,6 +1,6 @@
-//! A model of what surrounds the scheduler: lanes that work, partitions that are read, a timer that fires.
+//! A model of the scheduler's surroundings: lanes that work, partitions that are read, a timer that fires.
 //!
-//! It executes decisions in the plainest way and asserts, at every step, what must hold. It knows nothing of how the
+//! It executes decisions in the plainest way, and asserts the invariants at every step. It does not know how the
 //! scheduler decides: its bookkeeping is separate, and walks wherever the scheduler keeps sums.
 
 mod breaker;
@@ -19,17 +19,17 @@ use crate::planted::Plant;
 pub use breaker::ModelBreaker;
 pub use tasks::ModelTasks;
 
-/// Of so many steps one has its decisions explained.
+/// One step of this many has its decisions explained.
 const EXPLAINED_STEPS: usize = 7;
-/// Steps between checkpoints of a replay, each of which goes on from its last one.
+/// Steps between checkpoints of a replay, each of which continues from its last one.
 const CHECKPOINT_STEPS: usize = 16;
 
-/// As `script::started` deals them out, where groups are routed.
+/// Kind of a lane, as `script::started` assigns it when groups are routed.
 fn kind_of(lane: LaneId) -> LaneKind {
     if lane % 2 == 1 { LaneKind::Device } else { LaneKind::Host }
 }
 
-/// Predictions of a route: of the kind that it names, and of the other.
+/// Predictions of a route: for the kind that it names, then for the other one.
 fn predictions(route: &Route) -> [i64; 2] {
     assert!(route.rows > 0, "nothing is known of the group");
     match route.kind {
@@ -38,7 +38,7 @@ fn predictions(route: &Route) -> [i64; 2] {
     }
 }
 
-/// One step as it would stand in the journal.
+/// One step as in the journal.
 pub struct Recorded {
     pub at_ns: i64,
     pub input: Input,
@@ -50,9 +50,9 @@ pub struct Recorded {
 #[derive(Default)]
 pub struct ModelGroup {
     pub lane: Option<LaneId>,
-    /// The lane that was told to let go of it, and has not yet.
+    /// The lane that was told to release it, and has not yet.
     pub leaving: Option<LaneId>,
-    /// The kind of lanes that it was released to.
+    /// The kind of lanes for which it was released.
     pub bound_for: Option<LaneKind>,
     pub epoch: i64,
     /// Waiting rows as (time of arrival, number of the row), in order.
@@ -60,7 +60,7 @@ pub struct ModelGroup {
     pub rows_arrived: i64,
     /// Number of the next row that may go to a lane.
     pub row_next: i64,
-    /// The most bytes a row of any arrival had on average, rounded up.
+    /// Most bytes of a row, on average over an arrival, rounded up.
     pub row_bytes_max: i64,
 }
 
@@ -87,24 +87,24 @@ pub struct ModelLane {
     pub weight: i32,
     pub drained: bool,
     pub breaker: ModelBreaker,
-    /// Whether its device has little memory left.
+    /// True if its device has little memory left.
     pub is_short: bool,
-    /// Dispatched and not completed, in order.
+    /// Batches dispatched and not completed, in order.
     pub in_flight: VecDeque<Dispatch>,
-    /// In flight when the lane was lost: completions that may still come, late.
+    /// Batches in flight when the lane was lost, whose completions may still come.
     pub voided: Vec<i64>,
     /// The slice that it works on.
     pub slice: Option<RunSlice>,
-    /// When it began that.
+    /// Start of that slice.
     pub slice_begun_ns: i64,
-    /// The slice that that one has passed, and when it began.
+    /// The slice that the running one has passed, and its start.
     pub passed: Option<(RunSlice, i64)>,
-    /// Slices it worked on when it was lost.
+    /// Slices that it worked on when it was lost.
     pub slices_voided: Vec<i64>,
 }
 
 impl ModelLane {
-    /// What it works on, and what that has passed.
+    /// The running slice and the passed one.
     pub fn slices(&self) -> impl Iterator<Item = &RunSlice> {
         self.slice.iter().chain(self.passed.iter().map(|(passed, _)| passed))
     }
@@ -122,7 +122,7 @@ impl ModelLane {
     }
 }
 
-/// A process life, but for its lanes, partitions and tasks.
+/// A process life, without its lanes, partitions and tasks.
 #[derive(Default)]
 pub struct ModelLife {
     /// Latest epoch of every group.
@@ -130,7 +130,7 @@ pub struct ModelLife {
     pub timer_ns: Option<i64>,
     pub draining: bool,
     batch_next: i64,
-    /// Hashes of the networks that it was told.
+    /// Hashes of the networks that it was given.
     pub networks: BTreeSet<String>,
     lanes_wanted: i32,
 }
@@ -139,7 +139,7 @@ pub struct ModelLife {
 pub struct Model {
     pub scheduler: Scheduler,
     pub config: SchedulerConfig,
-    /// How many lanes are wanted, where that is judged.
+    /// Autoscaling, if it is on.
     pub autoscale: Option<AutoscaleConfig>,
     /// Policies in the shadow.
     shadow: Option<ShadowConfig>,
@@ -148,12 +148,12 @@ pub struct Model {
     pub partitions: BTreeMap<PartitionId, ModelPartition>,
     pub tasks: ModelTasks,
     pub life: ModelLife,
-    /// Whether the rows of the lane lost last were kept.
+    /// True if the rows of the lane lost last were kept.
     rows_kept: bool,
     pub journal: Vec<Recorded>,
-    /// The fault that decisions are to have, until it was met.
+    /// The fault to plant in decisions, until it was possible.
     pub plant: Option<Plant>,
-    /// How often each kind of decision, and each reason, was seen.
+    /// Number of times that each kind of decision, and each reason, was seen.
     pub seen: BTreeMap<String, i64>,
 }
 
@@ -184,7 +184,7 @@ impl Model {
         model
     }
 
-    /// A crash and a new start: only the journal and the time go on.
+    /// Restarts after a crash: only the journal and the time go on.
     pub fn restart(&mut self, config: SchedulerConfig, weights: &[i32]) {
         self.config = config.clone();
         let lane = |&weight: &i32| ModelLane { ready: true, weight, ..ModelLane::default() };
@@ -198,7 +198,7 @@ impl Model {
         self.step(Input::Started(Box::new(Started { autoscale, shadow, ..*started })));
     }
 
-    /// An input the scheduler must refuse, without a trace.
+    /// Gives an input that the scheduler must refuse without a trace.
     pub fn step_refused(&mut self, at_ns: i64, input: &Input) -> StepError {
         let before = self.scheduler.state_hash();
         let mut decisions = Vec::new();
@@ -209,7 +209,8 @@ impl Model {
         error
     }
 
-    /// A good input: applied to the model, given to the scheduler, its decisions executed and everything checked.
+    /// Takes a step with a good input: applies it to the model, gives it to the scheduler, executes the decisions, and
+    /// checks everything.
     pub fn step(&mut self, input: Input) {
         self.life.timer_ns = self.life.timer_ns.filter(|&timer_ns| timer_ns > self.at_ns);
         self.count_probe(&input);
@@ -523,7 +524,7 @@ impl Model {
         self.scheduler.partition_loads().map(|load| (load.partition, load.waiting_bytes))
     }
 
-    /// Bytes are neither made nor lost: what waits is what waited, came, went and was dropped.
+    /// Checks that no bytes are made or lost: those that wait are those that waited, came, went and were dropped.
     fn check_bytes(&self, mut bytes: BTreeMap<PartitionId, i64>, input: &Input, decisions: &[Decision]) {
         match input {
             Input::Started(_) => bytes.clear(),
@@ -552,7 +553,7 @@ impl Model {
         assert_eq!(self.waiting_bytes().map(|(_, bytes)| bytes).sum::<i64>(), waited - went);
     }
 
-    /// What some inputs owe whatever else they bring.
+    /// Checks the decisions that some inputs require, whatever else they bring.
     fn check_owed(&self, input: &Input, decisions: &[Decision]) {
         let fences = decisions.iter().filter(|decision| matches!(decision, Decision::Fence(_))).count();
         assert_eq!(fences, usize::from(matches!(input, Input::LaneLost(_))), "a loss is fenced, once");
@@ -572,7 +573,7 @@ impl Model {
         for partition in self.partitions.values() {
             for group in &partition.groups {
                 let has_lane = group.lane.or(group.leaving).is_some();
-                // What a step has no room for is placed in the next one.
+                // The next step places groups that this one has no room for.
                 assert!(
                     has_lane == any_ready || (any_ready && self.may_be_short()),
                     "groups are placed while a lane is ready"
@@ -585,7 +586,7 @@ impl Model {
         }
     }
 
-    /// Groups that lanes were told to let go of, with their lanes and epochs.
+    /// Groups that lanes were told to release, with their lanes and epochs.
     pub fn leaving(&self) -> Vec<Released> {
         let mut leaving = Vec::new();
         for (&partition, known) in &self.partitions {
@@ -597,7 +598,7 @@ impl Model {
         leaving
     }
 
-    /// Gives the recorded inputs to a fresh scheduler: it must decide the same and pass through the same hashes.
+    /// Gives the recorded inputs to a fresh scheduler, which must decide the same and pass through the same hashes.
     pub fn check_replay(&self) {
         let mut scheduler = Scheduler::new();
         for (number, recorded) in self.journal.iter().enumerate() {
@@ -613,7 +614,8 @@ impl Model {
         assert_eq!(scheduler.state_hash(), self.scheduler.state_hash());
     }
 
-    /// Nothing follows from policies in the shadow: without them the same is decided. One that goes by prices has them asked for.
+    /// Checks that the same is decided without policies in the shadow. One that uses prices is left out, because it has
+    /// them asked for.
     pub fn check_without_shadow(&self) {
         let Some(shadow) = &self.shadow else { return };
         if shadow.policies.iter().any(|policy| policy.starts_with("lp-price")) {

@@ -1,4 +1,4 @@
-//! Faults that are planted in what the scheduler decides: the model must find each of them, or it would find none of its own.
+//! Faults that are planted in decisions. The model must find each of them; otherwise it would miss real ones.
 
 use std::panic::catch_unwind;
 
@@ -6,7 +6,7 @@ use warptape_events::journal::*;
 
 use crate::simulation::run_with;
 
-/// Seeds that are tried until a run meets the fault and finds it.
+/// Most seeds that are tried until a run meets the fault and finds it.
 const SEEDS: u64 = 200;
 
 /// A fault of a scheduler.
@@ -14,16 +14,16 @@ const SEEDS: u64 = 200;
 pub enum Plant {
     /// A group is placed on a second lane while the first has it.
     DoubleOwner,
-    /// A lane is told nothing of a slice that the scheduler believes it to work on.
+    /// A lane is not told of a slice that the scheduler believes it to work on.
     LostShare,
-    /// A batch's rows are dispatched once more.
+    /// The rows of a batch are dispatched a second time.
     RepeatedRows,
     /// Rows of a batch are left out.
     LostRows,
 }
 
 impl Plant {
-    /// Spoils the first decision that it can. Whether it is still to be done.
+    /// Spoils the first decision that it can. Returns true if none was found yet.
     pub fn spoil(self, decisions: &mut Vec<Decision>, lanes: usize) -> bool {
         for index in 0..decisions.len() {
             match (self, &mut decisions[index]) {
@@ -55,7 +55,7 @@ impl Plant {
     }
 }
 
-/// What the model says of a scheduler with a planted fault; `None` if no run finds it.
+/// The model's complaint about a scheduler with a planted fault; `None` if no run finds it.
 fn found(plant: Plant) -> Option<String> {
     let broken = (0..SEEDS).find_map(|seed| catch_unwind(|| run_with(seed, Some(plant))).err())?;
     let said = broken.downcast::<String>().map(|text| *text);

@@ -1,4 +1,5 @@
-//! Steps are bounded: no entry of the journal outgrows what a log takes, however many lanes, groups and tasks there are.
+//! Bounded steps: no entry of the journal outgrows the limit of the log, however many lanes, groups and tasks there
+//! are.
 
 use warptape_events::JournalWriter;
 use warptape_events::journal::*;
@@ -6,11 +7,11 @@ use warptape_scheduler::{STEP_BYTES_MAX, Scheduler, in_steps};
 
 use crate::script::{assigned, config, started};
 
-/// What an entry may have.
+/// Most bytes of an entry.
 const ENTRY_BYTES_MAX: usize = 512 << 10;
-/// Number of the first partition: not one of those that take a byte.
+/// Number of the first partition, which takes more than one byte.
 const FIRST: PartitionId = 1_000;
-/// A scheduler whose entries are measured, and whose wakes come as they were asked for.
+/// A scheduler whose entries are measured, and whose wakes come at their times.
 struct Measured {
     scheduler: Scheduler,
     writer: JournalWriter,
@@ -39,7 +40,7 @@ impl Measured {
         measured
     }
 
-    /// Assigns partitions; groups that were placed.
+    /// Assigns partitions; returns the number of placed groups.
     fn assign(&mut self, groups: &[i32]) -> usize {
         let mut placed = 0;
         for (partition, &groups) in (FIRST..).zip(groups) {
@@ -65,7 +66,7 @@ impl Measured {
         decisions
     }
 
-    /// A step, and those that do what it had no room for.
+    /// Takes a step, and the steps that do what it had no room for.
     fn all(&mut self, input: &Input) -> Vec<Decision> {
         let mut decisions = self.step(input);
         while self.wake_ns == Some(self.at_ns + 1) {
@@ -102,7 +103,7 @@ fn task(task: i64, deadline_ns: i64) -> Input {
     })
 }
 
-/// What the largest entry has with bounded steps, and without.
+/// Checks the largest entry with bounded steps and without.
 fn check(largest_of: impl Fn(i64) -> usize) {
     let largest = largest_of(STEP_BYTES_MAX);
     assert!(largest <= ENTRY_BYTES_MAX, "an entry of {largest} bytes");
@@ -115,7 +116,7 @@ fn placements_are_spread_over_steps() {
     check(|step_bytes_max| {
         let mut measured = Measured::start(step_bytes_max, 64);
         assert_eq!(measured.assign(&[4_096, 4_096, 1_808]), 10_000);
-        // All groups of a lane that is lost, and of all but one: they are placed on what is left.
+        // All lanes but one are lost, one after the other, and their groups are placed on the rest.
         for lane in 1..64 {
             measured.all(&Input::LaneLost(LaneLost { lane, reason: "gone".into(), kept: true }));
         }

@@ -1,4 +1,4 @@
-//! Where groups come to rest: lanes that work as long as they are said to, under a steady load.
+//! Groups come to rest under a steady load, with lanes of fixed speed.
 
 use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;
@@ -12,7 +12,7 @@ const WEIGHTS: [i32; 3] = [0, 1, 0];
 const HOST: ServiceModel = ServiceModel { base_ns: 1_000, row_ns: 100 };
 const DEVICE: ServiceModel = ServiceModel { base_ns: 100_000, row_ns: 10 };
 
-/// What a lane takes for a batch.
+/// Time of a lane for a batch.
 #[derive(Clone, Copy)]
 struct ServiceModel {
     base_ns: i64,
@@ -25,14 +25,14 @@ impl ServiceModel {
     }
 }
 
-/// A scheduler with lanes that do at once what they are given.
+/// A scheduler with lanes that do their work at once.
 struct World {
     scheduler: Scheduler,
     at_ns: i64,
     next_offset: i64,
-    /// What the lanes on the processor take, in times of what they were measured with.
+    /// Time of host lanes, as a multiple of their measurement.
     host_slowed: i64,
-    /// Groups that were told to move, by the kind that they went to.
+    /// Groups that were told to move, by their new kind.
     moves: [usize; 2],
 }
 
@@ -89,7 +89,7 @@ impl World {
         }
     }
 
-    /// So many looks long, arrivals of so many rows, a hundred between two looks.
+    /// Runs for so many looks, with a hundred arrivals of this many rows between two of them.
     fn load(&mut self, looks: i64, rows: i64) {
         for _ in 0..100 * looks {
             self.at_ns += LOOK_NS / 100;
@@ -118,7 +118,7 @@ fn groups_follow_the_load_and_rest_while_it_does() {
     assert_eq!((world.on_host(), world.moves), (0, [8, 8]), "large ones are the device's");
     world.load(60, 32_000);
     assert_eq!(world.moves, [8, 8]);
-    // One arrival of 2,048 rows takes two lanes 103 us each, and the device 120 us: not worth a move.
+    // One arrival of 2,048 rows takes two lanes 103 us each, and the device 120 us, which is not worth a move.
     world.load(20, 2_048);
     assert_eq!(world.moves, [8, 8], "what is about as good stays");
     world.load(20, 256);

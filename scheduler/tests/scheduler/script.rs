@@ -1,4 +1,4 @@
-//! A scheduling case as text: lines that begin with `>` are steps, the lines after each are what it decided.
+//! A scheduling case as text: lines that begin with `>` are steps, and the lines after each are its decisions.
 //!
 //! ```text
 //! > 0 start 2 batch=8          time, two lanes, changes to the configuration below
@@ -18,7 +18,7 @@
 use warptape_events::journal::*;
 use warptape_scheduler::{RULES, Scheduler};
 
-/// Runs the steps of a script and compares everything they decide with the script itself.
+/// Runs the steps of a script, and compares all their decisions with the script itself.
 pub fn check(script: &str) {
     let script: String = script.trim().lines().map(|line| format!("{}\n", line.trim())).collect();
     let mut scheduler = Scheduler::new();
@@ -60,13 +60,13 @@ pub fn config() -> SchedulerConfig {
     }
 }
 
-/// A process that starts with lanes of the given weights: all on the processor, or, where groups are routed, every other
-/// one on a device.
+/// The start of a process that has lanes of the given weights. All are on the processor or, if groups are routed, every
+/// other one is on a device.
 pub fn started(scheduler: SchedulerConfig, weights: &[i32]) -> Input {
     started_by(RULES, scheduler, weights)
 }
 
-/// Likewise, by other rules.
+/// The start of such a process under other rules.
 pub fn started_by(rules: i32, scheduler: SchedulerConfig, weights: &[i32]) -> Input {
     let lanes = weights
         .iter()
@@ -323,7 +323,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
     }
 }
 
-/// Breakers that nothing opens but what is asked for, and that are probed after 1,000 ns.
+/// Breakers that only explicit settings open, and that are probed after 1,000 ns.
 fn breakers(config: &mut SchedulerConfig) -> &mut BreakerConfig {
     config.breakers.get_or_insert(BreakerConfig {
         losses_max: 0,
@@ -338,7 +338,7 @@ fn breakers(config: &mut SchedulerConfig) -> &mut BreakerConfig {
     })
 }
 
-/// `NAME[@PARENT]`, and `GUARANTEED:LENDABLE:LIMIT[:RATE:BURST]`.
+/// Reads a quota: `NAME[@PARENT]`, and `GUARANTEED:LENDABLE:LIMIT[:RATE:BURST]`.
 fn parse_quota(name: &str, numbers: &str) -> Quota {
     let (name, parent) = name.split_once('@').unwrap_or((name, ""));
     let numbers: Vec<i32> = numbers.split(':').map(|word| number(word) as i32).collect();

@@ -1,5 +1,5 @@
-//! The scheduler in a random world: arrivals, completions, losses, wakes, drains, restarts and bad inputs, checked at
-//! every step by the model; each run ends with a healing phase in which everything must come to rest.
+//! The scheduler in a random world: arrivals, completions, losses, wakes, drains, restarts and bad inputs. The model
+//! checks every step. Each run ends with a healing phase in which everything must come to rest.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use crate::planted::Plant;
 
 const SEEDS: u64 = 2_500;
 const STEPS: i64 = 160;
-/// Seeds of the networks of runs.
+/// Seeds of the networks in runs.
 const NETWORKS: [u64; 2] = [1, 2];
-/// A bound on the steps of healing: every row alone in a batch, woken and completed, would take fewer.
+/// Most steps of healing: fewer would do even if every row were alone in a batch, woken and completed.
 const HEALING_STEPS_MAX: i64 = 100_000;
 
-/// Names the seed when a run panics.
+/// Prints the seed if a run panics.
 struct SeedOnPanic(u64);
 
 impl Drop for SeedOnPanic {
@@ -30,7 +30,7 @@ impl Drop for SeedOnPanic {
     }
 }
 
-/// The seeds of a run: half of them are always the same, the others rotate with `WARPTAPE_TEST_ROTATION`, which `tests/run` sets to
+/// Seeds of a run: half of them are fixed, the others rotate with `WARPTAPE_TEST_ROTATION`. `tests/run` sets that to
 /// the day of the commit.
 fn rotating() -> Vec<u64> {
     #[expect(clippy::disallowed_methods, reason = "the seeds of a test are no input of the scheduler")]
@@ -52,7 +52,7 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
             *seen.entry(kind).or_default() += count;
         }
     }
-    // So few steps show no drift of a learned policy.
+    // Simulated runs are too short to show a drift of a learned policy.
     for (kind, count) in drifting::run().seen {
         *seen.entry(kind).or_default() += count;
     }
@@ -144,7 +144,7 @@ fn run(seed: u64) -> BTreeMap<String, i64> {
     run_with(seed, None)
 }
 
-/// A run whose scheduler has a fault, if one is planted.
+/// Runs with a seed; the scheduler has a fault if one is planted.
 pub fn run_with(seed: u64, plant: Option<Plant>) -> BTreeMap<String, i64> {
     let mut draws = Draws::new(seed);
     let (config, weights) = random_start(&mut draws);
@@ -156,7 +156,7 @@ pub fn run_with(seed: u64, plant: Option<Plant>) -> BTreeMap<String, i64> {
     for _ in 0..STEPS {
         let pace = draws.pick(&[1, 50, 3_000]).unwrap();
         model.at_ns += draws.below(pace);
-        // Windows are seconds long, and all else is microseconds.
+        // Windows are seconds long, and everything else is microseconds.
         if autoscale.is_some() && draws.percent(20) {
             model.at_ns += draws.below(3_000_000_000);
         }
@@ -220,7 +220,7 @@ fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
         breakers: if draws.percent(70) { Some(random_breakers(draws)) } else { None },
         balance_interval_ns: draws.pick(&[0, 1, 300, 20_000]).unwrap(),
     };
-    // What is guaranteed has to fit.
+    // Guarantees have to fit.
     config.risk.queues.quotas.truncate(if config.risk.tasks_max < 4 { 0 } else { usize::MAX });
     let weights = (0..draws.range(1, 6)).map(|_| draws.pick(&[0, 1, 1, 3]).unwrap()).collect();
     (config, weights)
@@ -302,7 +302,7 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
     }
     match draws.below(113) {
         0..40 => {
-            // A paused partition may still bring what was on its way.
+            // Rows of a paused partition may still be on their way.
             let partitions = if draws.percent(90) { to_read } else { assigned };
             if let Some(partition) = draws.pick(&partitions) {
                 arrive(model, draws, partition);
@@ -315,7 +315,7 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
         }
         72..78 => {
             if let Some(timer_ns) = model.life.timer_ns {
-                // On time, late, or too early.
+                // The wake comes on time, late, or too early.
                 let late_ns = draws.range(-20, 20);
                 model.at_ns = model.at_ns.max(timer_ns + late_ns);
                 model.step(Input::Woke(Woke {}));
@@ -363,7 +363,7 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
     }
 }
 
-/// Something about tasks: one comes, or a later round of one, a slice is done, on time or late, or a task is withdrawn.
+/// Takes a step about tasks: a task or a later round arrives, a slice is done, on time or late, or a task is withdrawn.
 fn step_a_task(model: &mut Model, draws: &mut Draws) {
     let with_slice: Vec<_> = lanes_where(model, |lane| lane.slice.is_some());
     let late: Vec<_> = lanes_where(model, |lane| !lane.slices_voided.is_empty());
@@ -393,7 +393,7 @@ fn step_a_task(model: &mut Model, draws: &mut Draws) {
         }
         90..92 => {
             if let Some(AskPrices { question, kinds, .. }) = &model.tasks.asked {
-                // Of the last question, of an earlier one, or none where it could not be solved.
+                // The answer is to the last question or an earlier one; it is empty if there was no solution.
                 let question = *question - draws.below(2).min(*question);
                 let kinds = if draws.percent(20) { 0 } else { kinds.len() };
                 let is_last = model.tasks.asked.as_ref().is_some_and(|asked| asked.question == question);
@@ -476,26 +476,27 @@ fn arrive(model: &mut Model, draws: &mut Draws, partition: PartitionId) {
 }
 
 fn complete(model: &mut Model, lane: LaneId, service_ns: i64) {
-    // Some take as long as windows, where there are any.
+    // Some batches take as long as windows, if there are windows.
     let is_long = model.autoscale.is_some() && service_ns % 8 == 0;
     let service_ns = if is_long { service_ns.max(1) * 1_000_000 } else { service_ns };
     let batch = model.lanes[lane as usize].in_flight[0].batch;
     model.step(Input::Completed(Completed { lane, batch, service_ns, sample: None }));
 }
 
-/// A policy of tasks by its name alone where that is enough, as journals have it whose policies had one version, and with its version.
+/// A task policy by its name alone if that is enough, as in journals from before versions, and otherwise with its
+/// version.
 fn task_policy(draws: &mut Draws) -> String {
     let name = draws.pick(&TASK_POLICIES).unwrap();
     let current = current_task_policy(name);
     if current == format!("{name}@1") { name.to_owned() } else { current }
 }
 
-/// The policy of one of two networks, which may not be there.
+/// The policy of one of two networks, which may be missing.
 fn network_policy(draws: &mut Draws) -> String {
     format!("dqn:{}", network(draws.pick(&NETWORKS).unwrap()).hash())
 }
 
-/// The process is told of a network, once.
+/// Gives the process a network, once.
 fn tell_network(model: &mut Model, draws: &mut Draws) {
     let network = network(draws.pick(&NETWORKS).unwrap());
     if !model.life.networks.contains(&network.hash()) {
@@ -503,7 +504,7 @@ fn tell_network(model: &mut Model, draws: &mut Draws) {
     }
 }
 
-/// A lane is measured: slow to begin with or slow for each row.
+/// Measures a lane: slow to begin with, or slow for each row.
 fn measure(model: &mut Model, draws: &mut Draws) {
     let lane = draws.below(model.lanes.len() as i64) as LaneId;
     let (base_ns, row_ns) = (draws.pick(&[10, 5_000]).unwrap(), draws.pick(&[1, 100]).unwrap());
@@ -511,7 +512,7 @@ fn measure(model: &mut Model, draws: &mut Draws) {
     model.step(Input::Measured(Measured { lane, points: points.into() }));
 }
 
-/// A lane's device tells how it fares.
+/// Samples a lane's device.
 fn sample(model: &mut Model, draws: &mut Draws) {
     let lane = draws.below(model.lanes.len() as i64) as LaneId;
     let sample = DeviceSample {
@@ -523,13 +524,13 @@ fn sample(model: &mut Model, draws: &mut Draws) {
         memory_free_bytes: draws.pick(&[None, Some(0), Some(4), Some(5), Some(10), Some(i64::MAX)]).unwrap(),
         ..DeviceSample::default()
     };
-    // What is withheld comes back only after some samples.
+    // Withheld weight comes back only after some samples.
     for _ in 0..draws.pick(&[1, 1, 1, 11]).unwrap() {
         model.step(Input::Sampled(Box::new(Sampled { lane, sample: sample.clone() })));
     }
 }
 
-/// An operator's command, which may be wrong or late.
+/// Sends an operator's command, which may be wrong or late.
 fn control(model: &mut Model, draws: &mut Draws) {
     let lane = draws.range(-1, model.lanes.len() as i64) as LaneId;
     let command = match draws.below(13) {
@@ -568,7 +569,7 @@ fn control(model: &mut Model, draws: &mut Draws) {
     model.step(Input::Control(Control { offset: 0, id, by, deadline_ns, command }));
 }
 
-/// Gives the scheduler something it must refuse.
+/// Gives the scheduler an input that it must refuse.
 fn refuse_something(model: &mut Model, draws: &mut Draws) {
     let lanes = model.lanes.len() as LaneId;
     let lane = draws.below(lanes.into()) as LaneId;
@@ -649,8 +650,8 @@ fn refuse_something(model: &mut Model, draws: &mut Draws) {
     model.step_refused(at_ns, &input);
 }
 
-/// No more faults: lanes return, partitions are restored, batches complete, and everything that arrived is done in a
-/// bounded number of steps.
+/// Heals the world without further faults: lanes return, partitions are restored, batches complete. Everything that
+/// arrived is done in a bounded number of steps.
 fn heal(model: &mut Model) {
     for lane in lanes_where(model, |lane| !lane.ready) {
         model.step(Input::LaneReady(LaneReady { lane }));
@@ -663,7 +664,7 @@ fn heal(model: &mut Model) {
             model.step(Input::Released(*released));
             continue;
         }
-        // What had no room in a step follows at once. No other wake is needed.
+        // The next step follows at once if one lacked room. No other wake is needed.
         if model.life.timer_ns.is_some_and(|wake_ns| wake_ns <= model.at_ns + 1) {
             model.at_ns += 1;
             model.step(Input::Woke(Woke {}));

@@ -1,4 +1,4 @@
-//! One rule of risk tasks a test.
+//! One rule of risk tasks per test.
 
 use warptape_events::journal::{Decision, Input, RiskConfig, SliceDone, TaskArrived, TaskClass};
 use warptape_scheduler::{Scheduler, StepError, TASK_POLICIES, current_task_policy};
@@ -148,7 +148,7 @@ fn tasks_of_a_tenant_take_turns() {
     );
 }
 
-/// The classes of so many slices, where each class has more to do than that.
+/// Classes of so many slices, while each class has more to do than that.
 fn classes_of_slices(quantum_ns: i64, slices: i64) -> Vec<TaskClass> {
     let mut scheduler_config = config();
     scheduler_config.risk = RiskConfig { slice_ns: 100, quantum_ns, ..RiskConfig::default() };
@@ -298,9 +298,9 @@ fn some_slices_go_to_less_urgent_classes() {
     let count = |wanted: TaskClass| classes.iter().filter(|&&class| class == wanted).count();
     assert_eq!(classes[15], TaskClass::Batch, "the least urgent");
     assert_eq!(classes[31], TaskClass::Interactive, "the next one");
-    // The first slice is of the one that came first.
+    // The first slice is of the task that came first.
     assert_eq!([count(TaskClass::Batch), count(TaskClass::Interactive)], [3, 2]);
-    // Journals from before there was a quantum.
+    // Journals from before the quantum have 0.
     assert!(classes_of_slices(0, 65)[1..].iter().all(|&class| class == TaskClass::Critical));
 }
 
@@ -589,11 +589,11 @@ fn later_rounds_come_in_whatever_is_known() {
         > 40 task 0 first=1
         admit 0: Interactive of a, 2 known
         > 50 task 0 first=2
-        error: task 0 cannot be this one: requests are numbered from 2 on, each once; a later round (first_unit above 0) has the number of the first, and comes after Finish
+        error: task 0 has a wrong number: a request has the number 2 or a higher one; a later round (first_unit above 0) has the number of its request, after Finish
         > 60 task 1
-        error: task 1 cannot be this one: requests are numbered from 2 on, each once; a later round (first_unit above 0) has the number of the first, and comes after Finish
+        error: task 1 has a wrong number: a request has the number 2 or a higher one; a later round (first_unit above 0) has the number of its request, after Finish
         > 70 task 3 first=1
-        error: task 3 cannot be this one: requests are numbered from 2 on, each once; a later round (first_unit above 0) has the number of the first, and comes after Finish
+        error: task 3 has a wrong number: a request has the number 2 or a higher one; a later round (first_unit above 0) has the number of its request, after Finish
         > 80 done 0 1 100
         finish 1: 1 slices, 100 ns
         slice 2 of 0 on 0: 1..2 (Interactive of a after 100, 1 waiting, 100000000 fs, finish 180)
@@ -728,8 +728,8 @@ fn the_policy_that_learns_leaves_lanes_to_the_kind_that_their_time_is_worth_most
     );
 }
 
-/// A journal is not decided otherwise than it was: what names a version that is not there, or none where there is no first one any more, is refused
-/// with the names that there are.
+/// No journal is replayed differently. A missing version is refused, with the names that this software has. A name
+/// without a version is refused as well if the first version is gone.
 #[test]
 fn a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
     let begin = |policy: &str| {
@@ -771,8 +771,8 @@ fn whole_tasks_do_not_go_to_one_lane_for_want_of_its_rate() {
     assert_eq!(to_unknown.count(), 150);
 }
 
-/// A slice of a batch task holds the only lane: what it is done by has been put off. Critical tasks begin at once all the same, one at a time,
-/// and what they have passed goes on.
+/// A slice of a batch task holds the only lane, because its thread was delayed. Critical tasks begin at once all the
+/// same, one at a time, and the passed slice goes on.
 #[test]
 fn a_critical_task_passes_the_slice_of_another() {
     check(

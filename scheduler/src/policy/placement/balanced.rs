@@ -1,7 +1,8 @@
-//! Balanced load: a group goes to the lane that has the least to do with it.
+//! Balanced load: a group goes to the lane that would then have the least to do.
 //!
-//! What a lane has to do is measured (`balance`). Lanes that are within a sixteenth of the best count as good as the best; of these the
-//! one wins that the group was moved to, then the one that is closest to the lane that the group is on, or was on last, and then a draw decides.
+//! The work of lanes is measured (`balance`). Lanes within a sixteenth of the best count as equally good. Among them
+//! the lane wins that the group was moved to, then the one closest to the group's present or last lane. A draw decides
+//! the rest.
 
 use warptape_events::journal::SchedulerConfig;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -12,14 +13,14 @@ use crate::topology::Closeness;
 /// Version of the rule.
 pub(super) const VERSION: i32 = 1;
 
-/// The bits of a score below those of the load: closeness, then the draw.
+/// Bits of a score below those of the load: for closeness and the draw, and below for the draw alone.
 const TIE_BITS: u32 = 20;
 const DRAW_BITS: u32 = 16;
-/// More than any closeness: a group that was moved to a lane does not stay where it was.
+/// Rank above any closeness, for the lane that a group was moved to: the group must not stay where it was.
 const BOUND: i64 = Closeness::COUNT as i64;
-/// A lane is as good as the best if it has at most this share more to do.
+/// Share by which a lane may have more to do than the best and still be as good: 1/16.
 const GOOD: i64 = 16;
-/// The most that a load counts for, so that it fits beside the bits for ties: some 4,000 lanes' worth.
+/// Greatest load that counts, so that it fits beside the bits for ties: some 4,000 lanes' worth.
 const LOAD_NS_MAX: i64 = 1 << 42;
 
 /// The policy's random stream under a seed.
@@ -27,7 +28,7 @@ pub(super) fn stream(config: &SchedulerConfig) -> i64 {
     xxh3_64_with_seed(b"placement/balanced", config.placement_seed as u64) as i64
 }
 
-/// Score of each lane: the negative load that it would have, and in the bits below it what decides between lanes that are as good as
+/// Score of each lane: the negative load that it would have. The bits below it decide between lanes that are as good as
 /// the best.
 pub(super) fn scores(group: &GroupView, lanes: &[LaneView]) -> Vec<i64> {
     let load_ns = |lane: &LaneView| lane.others_ns.saturating_add(lane.own_ns).min(LOAD_NS_MAX);
@@ -59,7 +60,7 @@ fn draw(group: &GroupView, lane: &LaneView) -> i64 {
 mod tests {
     use super::*;
 
-    /// The lane that wins, of lanes of (load of the others, what the group takes, closeness).
+    /// The lane that wins, given (load of the others, time of the group, closeness) for each.
     fn winner(lanes: &[(i64, i64, Closeness)]) -> usize {
         let view = |(lane, &(others_ns, own_ns, closeness))| LaneView {
             lane,

@@ -1,4 +1,4 @@
-//! Placement policies: how much speaks for each lane as the home of a group.
+//! Placement policies: they score lanes as the home of a group.
 
 mod balanced;
 mod rendezvous;
@@ -9,10 +9,11 @@ use warptape_events::journal::{LaneId, SchedulerConfig};
 use super::named;
 use crate::topology::Closeness;
 
-/// Names of all placement policies, the default first, in the order in which they came to be: a recorded refusal names the first of them.
+/// Names of all placement policies, the default first, in the order of their introduction: a recorded refusal names the
+/// first of them.
 pub const PLACEMENT_POLICIES: [&str; 2] = ["rendezvous", "balanced"];
 
-/// The rule that scores lanes for a group. Checkpoints have the variants' numbers: a new one is the last.
+/// The rule that scores lanes for a group. Checkpoints store the variants' numbers: a new variant comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PlacementPolicy {
     /// Weighted rendezvous hashing, with a bounded number of groups on each lane.
@@ -26,32 +27,33 @@ pub(crate) enum PlacementPolicy {
 pub(crate) struct GroupView {
     /// Random stream of the policy.
     pub(crate) stream: i64,
-    /// Where the group's draws are in it.
+    /// Address of the group's draws in the stream.
     pub(crate) counter: i64,
 }
 
-/// A lane that may have the group, as a policy sees it. Lanes that may not have it are no candidates under any policy.
+/// A lane that may have the group, as a policy sees it. Other lanes are no candidates under any policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneView {
     pub(crate) lane: LaneId,
-    /// Its weight, of which a device that is hot has a part alone; lanes that stand by weigh one.
+    /// Weight in effect, which is less if its device is hot; 1 for lanes that stand by.
     pub(crate) weight: i32,
-    /// Percent of its configured weight that its device's heat takes from it.
+    /// Percentage of its full weight that is withheld because its device is hot.
     pub(crate) withheld_percent: i32,
-    /// Whether its device has little memory left. Then it is a candidate only where all are.
+    /// True if its device has little memory left. It is then a candidate only if all candidates are short.
     pub(crate) is_short_of_memory: bool,
-    /// Time that its other groups take in a second, in nanoseconds; 0 where loads are not measured.
+    /// Time that its other groups take in a second, in nanoseconds; 0 if loads are not measured.
     pub(crate) others_ns: i64,
-    /// Time that the group would take there in a second, likewise.
+    /// Time that the group would take there in a second, in nanoseconds; 0 if loads are not measured.
     pub(crate) own_ns: i64,
-    /// How close it is to the lane that the group is on, or was on last; `None` where that is none.
+    /// Closeness to the group's present or last lane; `None` if it has had none.
     pub(crate) closeness: Option<Closeness>,
-    /// Whether the group was moved to come here.
+    /// True if the group was moved to come here.
     pub(crate) is_bound: bool,
 }
 
 impl PlacementPolicy {
-    /// The policy of `NAME[@VERSION]`, or of `NAME[@VERSION]/BYTES`, and the bytes of decisions in a step; 0 is no limit.
+    /// Reads `NAME[@VERSION]` or `NAME[@VERSION]/BYTES`: the policy, and the most bytes of decisions in a step; 0 is no
+    /// limit.
     pub(crate) fn parse(text: &str) -> Option<(Self, i64)> {
         let (policy, step_bytes_max) = match text.split_once('/') {
             None => (text, 0),
@@ -73,7 +75,7 @@ impl PlacementPolicy {
         }
     }
 
-    /// Rises whenever the same inputs could give another decision.
+    /// Version of the rule, which rises whenever the same inputs could give another decision.
     pub(crate) fn version(self) -> i32 {
         match self {
             Self::Rendezvous => rendezvous::VERSION,
@@ -89,7 +91,7 @@ impl PlacementPolicy {
         }
     }
 
-    /// Whether it goes by what lanes and groups are measured to have to do. Otherwise the number of groups on a lane is bounded.
+    /// True if it uses the measured loads of lanes and groups. Otherwise the number of groups on a lane is bounded.
     pub(crate) fn is_measured(self) -> bool {
         match self {
             Self::Rendezvous => false,

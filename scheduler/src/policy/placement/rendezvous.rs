@@ -1,9 +1,9 @@
-//! Weighted rendezvous hashing: every lane draws for every group, the best draw wins.
+//! Weighted rendezvous hashing: every lane draws for every group, and the best draw wins.
 //!
 //! A lane of weight `w` draws a uniform `u` and waits `−log₂(u) / w`; the shortest wait wins. A lane wins with a
-//! probability in proportion to its weight, and when a lane goes or comes only the groups it had or gets move
-//! (Thaler and Ravishankar 1998; weights after Schindelhauer and Schomaker 2005). The score is the negative wait, in
-//! units of 2⁻⁵⁶: all of it integer arithmetic, so every machine sees the same bits.
+//! probability in proportion to its weight. When a lane goes or comes, only the groups move that it had or gets (Thaler
+//! and Ravishankar 1998; weights after Schindelhauer and Schomaker 2005). The score is the negative wait, in units of
+//! 2⁻⁵⁶. All of it is integer arithmetic, so every machine sees the same bits.
 
 use warptape_events::journal::LaneId;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -14,7 +14,7 @@ use crate::log2::{FRACTION_BITS, log2};
 /// Version of the rule.
 pub(super) const VERSION: i32 = 1;
 
-/// Bits the wait is scaled up by before it is divided by the weight: 2³⁸ · 2²⁴ still fits.
+/// Bits by which the wait is scaled up before it is divided by the weight: 2³⁸ · 2²⁴ still fits.
 const SCALE_BITS: u32 = 24;
 
 /// The policy's random stream under a seed.
@@ -22,7 +22,7 @@ pub(super) fn stream(seed: i64) -> i64 {
     xxh3_64_with_seed(b"placement/rendezvous", seed as u64) as i64
 }
 
-/// Score of each lane: its draw, whatever it has to do.
+/// Score of each lane: its draw, whatever its load.
 pub(super) fn scores(group: &GroupView, lanes: &[LaneView]) -> Vec<i64> {
     lanes.iter().map(|view| score(group.stream, group.counter, view.lane, view.weight)).collect()
 }
@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn scores_are_pinned() {
-        // A recorded placement is verified by later builds: under VERSION these numbers never change. They were
-        // computed independently, with Python's xxhash and 200-bit logarithms.
+        // Later builds verify recorded placements: under VERSION these numbers never change. They were computed
+        // independently, with Python's xxhash and 200-bit logarithms.
         let found = [score(stream(0), 0, 0, 1), score(stream(42), (3 << 32) | 7, 5, 100)];
         assert_eq!(found, PINNED);
     }

@@ -1,28 +1,29 @@
-//! DQN: a network says how good each lane is for the task, and the best one takes it.
+//! DQN: a network scores each lane for the task, and the best one takes it.
 //!
-//! The policy names the network by its hash, `dqn:HASH`, so that a journal says which one decided. Where that network is not there, the lane
-//! is chosen that is predicted to be done first. Networks learn elsewhere; here they only decide, in integers.
+//! The policy names the network by its hash, `dqn:HASH`, so that a journal says which one decided. If that network is
+//! missing, the lane with the earliest predicted completion is chosen. Networks learn elsewhere; here they only decide,
+//! in integers.
 
 use crate::policy::named;
 
-/// What the name of the policy begins with.
+/// Prefix of the policy's name.
 const PREFIX: &str = "dqn:";
 /// Hex digits of a network's hash.
 const HASH_DIGITS: usize = 64;
-/// Fewer digits of a hash name no network.
+/// Least number of digits of a hash that name a network.
 const PREFIX_DIGITS_MIN: usize = 8;
 
-/// Whether a text is the whole hash of a network.
+/// True if a text is the whole hash of a network.
 pub(crate) fn is_hash(text: &str) -> bool {
     text.len() == HASH_DIGITS && text.bytes().all(is_digit)
 }
 
-/// The hash of the network that a policy names, `dqn:HASH` or `dqn:HASH@VERSION`; none of other policies.
+/// The hash of the network that a policy names, `dqn:HASH` or `dqn:HASH@VERSION`; `None` for other policies.
 pub(crate) fn hash_of(policy: &str) -> Option<&str> {
     named_hash(policy).filter(|hash| is_hash(hash))
 }
 
-/// Likewise, but the hash may be cut: eight digits of it are enough.
+/// The hash that a policy names, whole or cut to at least eight digits; `None` for other policies.
 pub fn prefix_of(policy: &str) -> Option<&str> {
     let long_enough = PREFIX_DIGITS_MIN..=HASH_DIGITS;
     named_hash(policy).filter(|hash| long_enough.contains(&hash.len()) && hash.bytes().all(is_digit))
@@ -33,7 +34,8 @@ pub fn name(hash: &str) -> String {
     format!("{PREFIX}{hash}")
 }
 
-/// What stands behind `dqn:` in a policy: a hash, or on a command line the path of a network's file; none of other policies.
+/// The text behind `dqn:` in a policy: a hash or, on a command line, the path of a network's file. `None` for other
+/// policies.
 pub fn rest_of(policy: &str) -> Option<&str> {
     policy.strip_prefix(PREFIX)
 }

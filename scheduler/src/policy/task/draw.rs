@@ -1,8 +1,8 @@
-//! Draws: random numbers that are addressed by what they are for, so that a replay draws the same.
+//! Draws: random numbers that are addressed by their purpose, so that a replay draws the same.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// A draw below `below`: of the stream of this name under a seed, at a counter, the draw of this number there.
+/// The draw of this number at a counter of the named stream under a seed: a value below `below`.
 pub(crate) fn draw(stream: &str, seed: i64, counter: i64, number: u64, below: usize) -> usize {
     let stream = xxh3_64_with_seed(stream.as_bytes(), seed as u64);
     let mut address = [0u8; 24];

@@ -1,43 +1,43 @@
-//! Exploration: a small share of choices is drawn at random among all that could have been made, so that what another policy would have
-//! done can be estimated from the journal: each choice says how likely it was.
+//! Exploration: a small share of choices is drawn at random among all that could have been made. Each choice records
+//! its probability, so that the effect of another policy can be estimated from the journal.
 
 use serde::{Deserialize, Serialize};
 
 use super::draw::draw;
 
-/// All of it, in parts per million.
+/// The whole, in parts per million.
 pub(crate) const CERTAIN_PPM: i32 = 1_000_000;
-/// The greatest share of choices that is drawn: two per cent.
+/// Greatest share of choices that is drawn: two per cent.
 pub(crate) const EXPLORE_PPM_MAX: i32 = 20_000;
 
-/// What was chosen of several.
+/// A choice among several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Choice {
     pub(crate) index: usize,
     pub(crate) is_explored: bool,
-    /// How likely this choice was, in parts per million.
+    /// Probability of this choice, in parts per million.
     pub(crate) propensity_ppm: i32,
 }
 
-/// Where the draws of a choice are: stream, seed and counter.
+/// Address of the draws of a choice: stream, seed and counter.
 pub(crate) type Address<'a> = (&'a str, i64, i64);
 
-/// Whether a choice is drawn.
+/// True if a choice is drawn.
 pub(crate) fn is_explored((stream, seed, counter): Address<'_>, explore_ppm: i32) -> bool {
     (draw(stream, seed, counter, 0, CERTAIN_PPM as usize) as i32) < explore_ppm
 }
 
-/// How likely it is that what the policy prefers of `count` is chosen, in parts per million.
+/// Probability that the preferred one of `count` is chosen, in parts per million.
 pub(crate) fn preferred_ppm(explore_ppm: i32, count: usize) -> i32 {
     CERTAIN_PPM - explore_ppm + drawn_ppm(explore_ppm, count)
 }
 
-/// How likely it is that another one of `count` is chosen.
+/// Probability that a certain other one of `count` is chosen, in parts per million.
 fn drawn_ppm(explore_ppm: i32, count: usize) -> i32 {
     explore_ppm / i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// Chooses one of `count`, of which the policy prefers one.
+/// Chooses one of `count`, given the one that the policy prefers.
 pub(crate) fn choose(address: Address<'_>, explore_ppm: i32, count: usize, preferred: usize) -> Choice {
     let (stream, seed, counter) = address;
     let is_explored = is_explored(address, explore_ppm);

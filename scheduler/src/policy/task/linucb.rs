@@ -1,20 +1,27 @@
-//! LinUCB on the residual of a rule: earliest completion at the prices of the capacity problem, with what is learnt of its errors.
+//! LinUCB on the residual of a rule: earliest completion at the prices of the capacity problem, corrected by what is
+//! learnt of its errors.
 //!
 //! ```text
 //!   score      = rule + correction                                      the least wins
-//!   rule       = log₂(what waits for the lane + the task × factor)
-//!   factor     = what the lane's time is worth at best / what it is worth on the task's kind
+//!   rule       = log₂(backlog of the lane + time of the task × factor)
+//!   factor     = best worth of the lane's time / its worth on the task's kind
 //!   correction = θᵀx − uncertainty / 4
-//!   θᵀx        = what log₂(the time that it took / (what waited + the task)) was with such features x
+//!   θᵀx        = expectation of log₂(actual time / (backlog + time of the task)) for the features x
 //! ```
 //!
-//! A lane's time is worth most on the kind of tasks whose price by what a unit takes there is the greatest (`lp_price`). A task of another kind counts as
-//! longer by the quotient of the two worths. Without prices no lane's time is worth more on another kind, and the rule is `earliest_completion`.
+//! A lane's time is worth most on the kind of tasks with the greatest price divided by the time of a unit there
+//! (`lp_price`). A task of another kind counts as longer, by the ratio of the two worths. Without prices no lane's time
+//! is worth more on another kind, and the rule is `earliest_completion`.
 //!
-//! The uncertainty is from 0 to 1, and 1 of all lanes while nothing is learnt. Then, and while the errors of what is learnt have drifted, the rule
-//! decides alone. Features are integers with 10 bits after the point (`risk::bandit`): 1; how much slower the lane was lately than its class;
-//! the part of the time that is waiting; tasks before, of 16; the logarithm of the time of the task beside a millisecond; and how little urgent
-//! the task is.
+//! The uncertainty is from 0 to 1, and 1 for all lanes while nothing is learnt. Then, and while the errors have
+//! drifted, the rule decides alone. Features are integers with 10 bits after the point (`risk::bandit`):
+//!
+//! - 1
+//! - the recent slowness of the lane beside its class
+//! - the waiting part of the time
+//! - earlier tasks, as a part of 16
+//! - the logarithm of the task's time relative to a millisecond
+//! - how little urgent the task is
 
 use warptape_events::journal::{LaneId, TaskClass};
 
@@ -22,18 +29,20 @@ use super::LaneView;
 use crate::log2::{FRACTION_BITS, exp2, log2_16};
 use crate::risk::bandit::{FEATURE_ONE, FEATURES, Features, Model, ONE, RESIDUAL_MAX};
 
-/// Rises whenever the same inputs could give another decision.
+/// Version of the rule, which rises whenever the same inputs could give another decision.
 pub(super) const VERSION: i32 = 3;
 
-/// What nothing is known of may be better than expected by a quarter of a power of two: about what a residual varies by.
+/// Divisor of the uncertainty. An unknown lane may be better than expected by a quarter of a power of two, about the
+/// spread of a residual.
 const UNCERTAINTY: i64 = 4;
-/// Tasks before a task, beyond which more do not count.
+/// Most earlier tasks that count.
 const TASKS_MAX: i64 = 16;
-/// The logarithm of a millisecond in nanoseconds, and by how many powers of two a time differs from it at most, with 16 bits after the point.
+/// Logarithm of a millisecond in nanoseconds, with 16 bits after the point; below, the most powers of two by which a
+/// time differs from it.
 const MILLISECOND: i64 = 20 << 16;
 const POWERS_MAX: i64 = 16 << 16;
 
-/// Logarithm of what the rule predicts, with 16 bits after the point.
+/// Logarithm of the rule's prediction, with 16 bits after the point.
 pub(crate) fn predicted(view: &LaneView) -> i64 {
     log2_16(done_ns(view))
 }
@@ -42,7 +51,7 @@ fn done_ns(view: &LaneView) -> i64 {
     view.backlog_ns.saturating_add(view.task_ns)
 }
 
-/// The time until the task would be done if it took as many times longer as the lane's time is worth more on another kind.
+/// Time until the task would be done if its own time were multiplied by what the lane's time is worth more elsewhere.
 fn priced_ns(view: &LaneView) -> i64 {
     let forgone = view.forgone.unwrap_or(0) as u64;
     let factor = i128::from(exp2((16 << FRACTION_BITS) + (forgone << (FRACTION_BITS - 16))));
@@ -50,7 +59,7 @@ fn priced_ns(view: &LaneView) -> i64 {
     view.backlog_ns.saturating_add(task_ns.try_into().unwrap_or(i64::MAX))
 }
 
-/// The features of a lane that is slower than its class by so many powers of two, for a task of a class.
+/// Features of a lane for a task of a class, given the lane's slowness in powers of two.
 pub(crate) fn features(view: &LaneView, slowness: i64, class: TaskClass) -> Features {
     let of = |value: i64, most: i64| (value.clamp(-most, most) * FEATURE_ONE / most) as i16;
     let waiting = i128::from(view.backlog_ns) * i128::from(FEATURE_ONE) / i128::from(done_ns(view).max(1));
@@ -65,7 +74,7 @@ pub(crate) fn features(view: &LaneView, slowness: i64, class: TaskClass) -> Feat
     features
 }
 
-/// The lane that a task of a class goes to; without a model by the rule alone.
+/// The lane for a task of a class; without a model the rule decides alone.
 pub(crate) fn choose(
     lanes: &[LaneView],
     class: TaskClass,
@@ -75,13 +84,13 @@ pub(crate) fn choose(
     let score = |view: &&LaneView| {
         let priced_ns = priced_ns(view);
         let corrected = model.map(|model| log2_16(priced_ns) + correction(view, class, &slowness, model));
-        // Logarithms are rounded.
+        // Logarithms are rounded, so the exact time decides between equals.
         (corrected, priced_ns, view.tasks)
     };
     lanes.iter().min_by_key(score).expect("the caller has a lane").lane
 }
 
-/// What is added to the logarithm of the rule's time of a lane, with 16 bits after the point.
+/// Correction of the logarithm of the rule's time on a lane, with 16 bits after the point.
 pub(crate) fn correction(
     view: &LaneView,
     class: TaskClass,
@@ -89,7 +98,7 @@ pub(crate) fn correction(
     model: &Model,
 ) -> i64 {
     if !view.is_known {
-        // Of the task nothing is known here: nothing can be corrected, and nothing is less certain.
+        // Nothing is known of such tasks here: nothing can be corrected, and the uncertainty is greatest.
         return -ONE / UNCERTAINTY;
     }
     let features = features(view, slowness(view.lane), class);
@@ -107,7 +116,7 @@ mod tests {
         for model in [None, Some(&Model::default())] {
             assert_eq!(choose(&lanes[..2], TaskClass::Batch, |_| 0, model), 0);
         }
-        // Lanes that differ by less than logarithms show; and one of which nothing is known.
+        // Lanes that differ by less than logarithms show, and a lane of which nothing is known.
         let close = views(&[(0, 1 << 40, 2, 1, 0), (9, 1 << 40, 1, 1, 0), (0, 0, 0, 1, 0)]);
         for model in [None, Some(&Model::default())] {
             assert_eq!(choose(&close[..2], TaskClass::Batch, |_| 0, model), 1);
@@ -117,7 +126,8 @@ mod tests {
         assert_eq!(choose(&unknown, TaskClass::Batch, |_| 0, Some(&Model::default())), 1);
     }
 
-    /// On a lane whose time is worth twice as much on another kind the task counts twice. What waits before it counts unchanged.
+    /// A task counts twice on a lane whose time is worth twice as much on another kind. Work that waits before it
+    /// counts unchanged.
     #[test]
     fn what_a_lane_forgoes_counts_as_time_of_the_task() {
         let mut lanes = views(&[(1, 400 << 20, 100 << 20, 1, 0), (1, 500 << 20, 100 << 20, 1, 0)]);
@@ -146,7 +156,7 @@ mod tests {
             assert_eq!(classes.map(class_of), [0; 3]);
         }
         let mut learnt = Model::default();
-        // Of the busy lane nothing is known after that either, but that may be a reason to try it.
+        // The busy lane is still unknown after that, which may be a reason to try it.
         (0..64).for_each(|_| learnt.learn(&features(&lanes[0], 0, TaskClass::Batch), 0));
         assert_eq!(choose(&lanes, TaskClass::Batch, |_| 0, Some(&learnt)), 1);
     }

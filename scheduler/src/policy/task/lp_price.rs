@@ -1,39 +1,42 @@
 //! LP price: a free lane takes the task whose kind it serves best at the prices of the capacity problem.
 //!
-//! The capacity problem asks for the greatest multiple of the present mix of work that all lanes together can do, each class of lanes dividing its
-//! time among kinds of tasks. Its dual prices say what a unit of cost of each kind is worth: a lane's time is best spent on the kind
-//! whose price by what the unit takes there is the greatest. So each class works on what it is comparatively fast at, and helps with the
-//! rest when there is none of that. A kind without a price, or one that lanes of the class have never worked on, goes first, so that
-//! it becomes known. Of the tasks of a kind and tenant the one that is done soonest goes first, in favour of those that wait
-//! ([`super::Order::ShortestFirst`]): a task that takes long is passed by shorter ones for so many times what it takes, but not beyond its
-//! deadline; that time is its turn.
+//! The capacity problem asks for the greatest multiple of the present mix of work that all lanes together can do. Each
+//! class of lanes divides its time among kinds of tasks. The dual prices say what a unit of cost of each kind is worth.
+//! A lane's time is best spent on the kind with the greatest price divided by the time of a unit there. So each class
+//! works on what it is comparatively fast at, and helps with the rest when there is none of that. A kind without a
+//! price, or one that lanes of the class have never worked on, goes first, so that it becomes known.
 //!
-//! Kinds that are worth about as much as the best one say which tenant is next. Of that tenant's kinds the lane then takes the one with the greatest worth
-//! by the fourth root of the time until its first task's turn: what is done soon counts a little, so that the mean is near that of the
-//! shortest task first while there is little to do, and worth decides while there is much. The exponent of 1/4 was found with schedules
-//! that know all sizes (docs/scheduling-results.md).
+//! The task that is done soonest goes first among those of a kind and tenant, with a bonus for waiting
+//! ([`super::Order::ShortestFirst`]). Shorter tasks may pass a task for a multiple of its time, but not beyond its
+//! deadline. The end of that time is its turn.
+//!
+//! The kinds that are worth about as much as the best one decide which tenant is next. The lane then takes that
+//! tenant's kind with the greatest worth divided by the fourth root of the time until its first task's turn. So tasks
+//! that are done soon count a little more. The mean time is near that of shortest-task-first while there is little to
+//! do; worth decides while there is much. The exponent of 1/4 was found with schedules that know all sizes
+//! (docs/scheduling-results.md).
 
 use std::cmp::Ordering;
 
-/// Kinds whose worth differs by less than this share are as good as each other: 1/16.
+/// Share by which the worths of kinds that count as equally good may differ: 1/16.
 const NEAR: i128 = 16;
-/// Times above this count as this: 52 days.
+/// Greatest time that counts: 52 days.
 const TURN_NS_MAX: i64 = 1 << 52;
 
-/// What a kind of tasks offers to a lane.
+/// A kind of tasks as an offer to a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
-    /// Price of a unit of cost of the kind; 0 while there is none.
+    /// Price of a unit of cost of the kind; 0 if there is none.
     pub(crate) price: i64,
     /// Time for a unit of cost on lanes of the class, in femtoseconds; 0 while unknown.
     pub(crate) fs_per_cost: i64,
-    /// Time until the first task of the kind has waited so long that none passes it any more, in nanoseconds.
+    /// Time after which no other task passes the first task of the kind any more, in nanoseconds.
     pub(crate) turn_ns: i64,
 }
 
 impl Offer {
-    /// Whether it is worth about as much as another one that is worth as much or more: what is measured differs by a little where lanes are as
-    /// fast at both kinds.
+    /// True if it is worth about as much as another one that is worth no less. Measurements differ a little even if
+    /// lanes are equally fast at both kinds.
     pub(crate) fn is_about(self, best: Self) -> bool {
         match (self.is_known(), best.is_known()) {
             (true, true) => {
@@ -45,8 +48,8 @@ impl Offer {
         }
     }
 
-    /// Compares what a moment of the lane is worth on both kinds by the fourth root of the time that their first tasks have until their turn; what is
-    /// not known is worth most.
+    /// Compares the worth of a moment of the lane on both kinds, divided by the fourth root of the time until their
+    /// first tasks' turns. An unknown kind is worth most.
     pub(crate) fn urgency(self, other: Self) -> Ordering {
         if !self.is_known() || !other.is_known() {
             return self.worth(other);
@@ -58,12 +61,12 @@ impl Offer {
         by_time(self, other).cmp(&by_time(other, self))
     }
 
-    /// Whether there are a price and a rate.
+    /// True if it has a price and a rate.
     pub(crate) fn is_known(self) -> bool {
         self.price > 0 && self.fs_per_cost > 0
     }
 
-    /// Compares what a moment of the lane is worth on both kinds; what is not known is worth most.
+    /// Compares the worth of a moment of the lane on both kinds; an unknown kind is worth most.
     pub(crate) fn worth(self, other: Self) -> Ordering {
         match (self.is_known(), other.is_known()) {
             (true, true) => {
@@ -78,7 +81,7 @@ impl Offer {
     }
 }
 
-/// The fourth root of a time in nanoseconds by a constant, which leaves it nine digits for a second.
+/// Fourth root of a time in nanoseconds, times a constant that gives it nine digits for a second.
 fn fourth_root(time_ns: i64) -> u64 {
     let square_root = ((time_ns.clamp(1, TURN_NS_MAX) as u64) << 11).isqrt();
     (square_root << 31).isqrt()
@@ -105,7 +108,7 @@ mod tests {
         assert_eq!(turn(10, 1_000_000).urgency(turn(5, 16_000_000)), Ordering::Greater);
         assert_eq!(turn(5, 1_000_000).urgency(turn(10, 15_000_000)), Ordering::Less);
         assert_eq!(turn(5, 1_000_000).urgency(turn(10, 17_000_000)), Ordering::Greater);
-        // Whose turn it is, or was, goes before what is worth a hundred times as much; what is not known before all.
+        // A task whose turn has come goes before a hundredfold worth; an unknown kind goes before all.
         assert_eq!(turn(1, -5).urgency(turn(100, 1_000_000_000)), Ordering::Greater);
         assert_eq!(turn(1, i64::MIN).urgency(turn(1, 1)), Ordering::Equal);
         assert_eq!(turn(i64::MAX, i64::MAX).urgency(turn(0, 1)), Ordering::Less);

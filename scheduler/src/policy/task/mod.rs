@@ -6,7 +6,8 @@
 //!                                                                            shortest-queue, two-choices, earliest-completion, linucb, dqn:HASH
 //! ```
 //!
-//! Classes go before everything under each of them. Gangs, and tasks that `risk.split` shares out among lanes, are split likewise under each.
+//! Classes go before everything under each policy. Gangs, and tasks that `risk.split` shares out among lanes, are split
+//! in the same way under each.
 
 pub mod dqn;
 mod draw;
@@ -31,7 +32,8 @@ pub(crate) use exploration::{CERTAIN_PPM, Choice, EXPLORE_PPM_MAX, choose, is_ex
 pub(crate) use lp_price::Offer;
 pub(crate) use order::{Due, Order};
 
-/// Names of all task policies, in the order in which they came to be: a recorded refusal names the first of them. Besides, `dqn:HASH` is the policy of a network ([`dqn`]).
+/// Names of all task policies, in the order of their introduction: a recorded refusal names the first of them. In
+/// addition, `dqn:HASH` is the policy of a network ([`dqn`]).
 pub const TASK_POLICIES: [&str; 12] = [
     "fair",
     "lp-price",
@@ -47,8 +49,8 @@ pub const TASK_POLICIES: [&str; 12] = [
     "linucb",
 ];
 
-/// What a journal is to call the policy of tasks that somebody asks for by its name alone: `NAME@VERSION`, with the version that this software
-/// has. What is no such name, or says a version itself, stays as it is: in journals a name alone is that of the first version.
+/// Name in a journal for a task policy that somebody asks for by its name alone: `NAME@VERSION`, with the version of
+/// this software. Any other text stays as it is: a name alone in a journal stands for the first version.
 pub fn current_task_policy(name: &str) -> String {
     let policy = TaskPolicy::of_name(name).filter(|_| TASK_POLICIES.contains(&name));
     policy.map_or_else(|| name.to_owned(), |policy| format!("{name}@{}", policy.version()))
@@ -62,38 +64,37 @@ pub(crate) fn task_policies_listed() -> String {
 /// The rule by which lanes get tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TaskPolicy {
-    /// A free lane takes from the first task in an order.
+    /// A free lane takes units of the first task in an order.
     First(Order),
-    /// A free lane takes from the task whose kind it serves best at the prices of the capacity problem.
+    /// A free lane takes units of the task whose kind it serves best at the prices of the capacity problem.
     LpPrice,
     /// A task joins the queue of one lane when it arrives.
     Push(Push),
 }
 
-/// The rule by which a task gets its lane when it arrives.
+/// The rule that gives a task its lane on arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Push {
     /// The next lane in turn.
     RoundRobin,
-    /// The next lane in turn, lanes having turns in proportion to how fast they are.
+    /// The next lane in turn; turns are in proportion to speed.
     WeightedRoundRobin,
     /// The lane with the highest speed × (1 − utilisation).
     ScoreUtilization,
     /// The lane with the fewest tasks.
     ShortestQueue,
-    /// The shorter queue of two that are drawn.
+    /// The shorter queue of two drawn lanes.
     TwoChoices,
-    /// The lane that is predicted to be done first.
+    /// The lane with the earliest predicted completion.
     EarliestCompletion,
-    /// Likewise at the prices of the capacity problem, with what is learnt of how wrong that is.
+    /// Earliest completion at the prices of the capacity problem, corrected by what is learnt of its errors.
     LinUcb,
-    /// The lane that the network likes best which the policy names; while that is not there, the lane that is predicted to be done first.
+    /// The lane that the named network scores highest; earliest completion while the network is missing.
     Dqn,
 }
 
 impl TaskPolicy {
-    /// The policy of `NAME` or `NAME@VERSION`; of nothing the default. None where this software has another
-    /// version of it.
+    /// Reads `NAME` or `NAME@VERSION`; an empty text is the default. `None` if this software has another version of it.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (name, version) = named(text)?;
         Self::of_name(name).filter(|policy| policy.version() == version)
@@ -118,7 +119,7 @@ impl TaskPolicy {
         Some(policy)
     }
 
-    /// Rises whenever the same inputs could give another decision.
+    /// Version of the rule, which rises whenever the same inputs could give another decision.
     fn version(self) -> i32 {
         match self {
             Self::Push(Push::LinUcb) => linucb::VERSION,
@@ -126,12 +127,12 @@ impl TaskPolicy {
         }
     }
 
-    /// Whether it goes by how much lanes worked in the last seconds.
+    /// True if it uses the utilisation of lanes in the last seconds.
     pub(crate) fn sees_utilization(self) -> bool {
         matches!(self, Self::Push(Push::ScoreUtilization | Push::Dqn))
     }
 
-    /// Whether it goes by the prices of the capacity problem.
+    /// True if it uses the prices of the capacity problem.
     pub(crate) fn sees_prices(self) -> bool {
         matches!(self, Self::LpPrice | Self::Push(Push::LinUcb))
     }
@@ -150,36 +151,36 @@ impl TaskPolicy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneView {
     pub(crate) lane: LaneId,
-    /// Tasks that wait for it alone, and the one that it works on.
+    /// Tasks that wait for it alone, plus the one that it works on.
     pub(crate) tasks: i64,
-    /// What it is predicted to take for them, in nanoseconds.
+    /// Predicted time for them, in nanoseconds.
     pub(crate) backlog_ns: i64,
-    /// What it is expected to take for the task, in nanoseconds; 0 while nobody knows, by rules without priors.
+    /// Expected time for the task, in nanoseconds; 0 if unknown, under rules without priors.
     pub(crate) task_ns: i64,
     /// True if lanes of its class have done tasks of the kind, so that `task_ns` follows from these.
     pub(crate) is_known: bool,
-    /// How fast it is: units of cost of the task's kind in a second, or its weight where that is known of none.
+    /// Speed: units of cost of the task's kind in a second, or the weight if that is unknown.
     pub(crate) speed: i64,
     /// Share of the last second in which it worked, in parts per million.
     pub(crate) utilization_ppm: i64,
-    /// By how many powers of two, with 16 bits after the point, its time is worth more on another kind of tasks at the prices that are known; 0
-    /// where that is not known. None where the policy does not go by prices.
+    /// Powers of two by which its time is worth more on another kind of tasks, with 16 bits after the point; 0 if
+    /// unknown. `None` if the policy does not use prices.
     pub(crate) forgone: Option<i64>,
 }
 
-/// What push policies remember.
+/// State of push policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Turns {
     /// The lane that had the last turn.
     pub(crate) last: LaneId,
-    /// By how much each lane is behind, for weighted turns, by lane.
+    /// Arrears of each lane in weighted turns, by lane.
     pub(crate) behind: Vec<i64>,
-    /// What they add to the state hash.
+    /// Contribution to the state hash.
     pub(crate) contribution: u64,
 }
 
 impl Push {
-    /// The lane that a task goes to, of one at least.
+    /// The lane for a task; there must be at least one.
     pub(crate) fn choose(
         self,
         lanes: &[LaneView],
@@ -193,7 +194,7 @@ impl Push {
             Self::ScoreUtilization => score_utilization::choose(lanes),
             Self::ShortestQueue => shortest_queue::choose(lanes),
             Self::TwoChoices => two_choices::choose(lanes, task, config.placement_seed),
-            // Whoever has learnt something does not ask here.
+            // Policies that have learnt something do not ask here.
             Self::EarliestCompletion | Self::LinUcb | Self::Dqn => earliest_completion::choose(lanes),
         }
     }

@@ -2,54 +2,55 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What goes first within a class.
+/// The order of tasks within a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// The tenant with the least service by its weight; of a tenant the task with the fewest turns, the earliest deadline, the first to arrive.
+    /// The tenant with the least service for its weight; of its tasks the one with the fewest quanta, the earliest
+    /// deadline, the first arrival.
     Fair,
-    /// The earliest deadline, whoever's it is; tasks without a deadline come last.
+    /// The earliest deadline, whatever the tenant; tasks without a deadline come last.
     EarliestDeadline,
-    /// The least time that is left until the deadline once the rest of the task is done, predicted on the class of lanes that is fastest.
+    /// The least laxity: the time to the deadline, less the predicted rest of the task on the fastest class of lanes.
     LeastLaxity,
     /// The first to arrive.
     FirstCome,
-    /// The tenant with the least service by its weight; of a tenant the task that is done soonest, in favour of those that wait: a task lets
-    /// shorter ones that come later go before it for so many times what its rest takes, and not beyond its deadline.
+    /// The tenant with the least service for its weight; of its tasks the one that is done soonest, with a bonus for
+    /// waiting. Later, shorter tasks may pass a task for a multiple of the time of its rest, but not beyond its
+    /// deadline.
     ShortestFirst,
 }
 
-/// How many times what its rest takes a task may be passed by shorter ones that come later.
+/// Multiple of the time of its rest for which later, shorter tasks may pass a task.
 const AGEING: i64 = 16;
 
-/// What orders go by.
+/// Figures that orders use.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Due {
-    /// Turns that it has had.
+    /// Service quanta consumed so far.
     pub(crate) quanta: i64,
     pub(crate) arrived_ns: i64,
     pub(crate) deadline_ns: Option<i64>,
-    /// What its rest is predicted to take on the class of lanes that is fastest, in nanoseconds.
+    /// Predicted time of its rest on the fastest class of lanes, in nanoseconds.
     pub(crate) rest_ns: i64,
 }
 
 impl Order {
-    /// Whether tenants take turns.
+    /// True if tenants take turns.
     pub(crate) fn is_fair(self) -> bool {
         matches!(self, Self::Fair | Self::ShortestFirst)
     }
 
-    /// Whether it goes by what the rest of a task takes.
+    /// True if it uses the predicted time of a task's rest.
     pub(crate) fn predicts(self) -> bool {
         matches!(self, Self::LeastLaxity | Self::ShortestFirst)
     }
 
-    /// Whether it goes by what the rest of a task takes at most, as far as nineteen of twenty tell, and not by the mean: a deadline is met or
-    /// missed.
+    /// True if it uses the bound that 19 of 20 keep, and not the mean, because a deadline is met or missed.
     pub(crate) fn is_cautious(self) -> bool {
         self == Self::LeastLaxity
     }
 
-    /// What the order goes by within a tenant's tasks, or within all of a class: (quanta, time).
+    /// Sort key within a tenant's tasks, or within a whole class: (quanta, time).
     pub(crate) fn key(self, due: Due) -> (i64, i64) {
         let Due { quanta, arrived_ns, deadline_ns, rest_ns } = due;
         let deadline_ns = deadline_ns.unwrap_or(i64::MAX);

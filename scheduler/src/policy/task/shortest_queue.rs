@@ -1,4 +1,4 @@
-//! Shortest queue: the lane with the fewest tasks, the lower one of equals.
+//! Shortest queue: the lane with the fewest tasks; the lower one among equals.
 
 use warptape_events::journal::LaneId;
 

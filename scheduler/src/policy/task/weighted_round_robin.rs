@@ -1,12 +1,13 @@
-//! Weighted round robin with weights that follow what lanes are seen to do: lanes have turns in proportion to their speed for the task's kind.
+//! Weighted round robin with observed weights: lanes have turns in proportion to their speed for the task's kind.
 //!
-//! Smooth turns: each lane gains its speed with every task, the one that is furthest behind gets the task and loses the sum of all.
+//! Turns are smooth. Each lane gains its speed with every task; the one that is furthest behind gets the task and loses
+//! the sum of all.
 
 use warptape_events::journal::LaneId;
 
 use super::{LaneView, Turns};
 
-/// Lanes gain this much together, whatever the units of their speeds are, so that kinds of tasks may take turns.
+/// Gain of all lanes together, whatever the units of their speeds are, so that kinds of tasks may take turns.
 const TOTAL: i128 = 1 << 40;
 
 pub(super) fn choose(lanes: &[LaneView], turns: &mut Turns) -> LaneId {
@@ -21,7 +22,7 @@ pub(super) fn choose(lanes: &[LaneView], turns: &mut Turns) -> LaneId {
         turns.behind[view.lane as usize] += gain;
         given += gain;
     }
-    // Of equals the lower lane.
+    // Ties go to the lower lane.
     let furthest = lanes.iter().rev().max_by_key(|view| turns.behind[view.lane as usize]);
     let lane = furthest.expect("the caller has a lane").lane;
     turns.behind[lane as usize] -= given;

@@ -1,4 +1,5 @@
-//! A linear model of a residual with a confidence bound (LinUCB: Li, Chu, Langford and Schapire, WWW 2010), in integers.
+//! A linear model of a residual with a confidence bound, in integers (LinUCB: Li, Chu, Langford and Schapire, WWW
+//! 2010).
 //!
 //! ```text
 //!   A = λI + Σ x xᵀ      b = Σ y x      θ = A⁻¹ b      prediction = θᵀ x      width = √(xᵀ A⁻¹ x)      uncertainty = width / √(xᵀ x)
@@ -14,46 +15,47 @@
 //! | `A⁻¹` | 40 | −1 to 1, as λ is 1 |
 //! | `θ` | 26 | −16 to 16, beyond which it saturates |
 //!
-//! `A⁻¹` follows each sample by the formula of Sherman and Morrison, which rounds. After [`REFRESH`] samples it is found anew from `A`, which
-//! does not round, by elimination and one step of Newton's iteration: so errors add up over that many samples at most. Then all samples so
-//! far lose a share of their weight, so that `A` and `b` are bounded by what [`REFRESH`] × [`FORGETTING`] samples add up to, and old samples
-//! count ever less. The test `errors_stay_bounded` holds A·A⁻¹ within 2⁻¹⁸ of the identity before each refresh, and within 2⁻²⁴ after it.
+//! `A⁻¹` follows each sample by the formula of Sherman and Morrison, which rounds. After [`REFRESH`] samples it is
+//! computed anew from `A`, which does not round, by elimination and one step of Newton's iteration. So errors add up
+//! over at most that many samples. Then all samples so far lose a share of their weight, so that old samples count ever
+//! less. Hence `A` and `b` stay below the sum of [`REFRESH`] × [`FORGETTING`] samples. The test `errors_stay_bounded`
+//! holds A·A⁻¹ within 2⁻¹⁸ of the identity before each refresh, and within 2⁻²⁴ after it.
 
 use serde::{Deserialize, Serialize};
 
-/// Features of a choice.
+/// Number of features of a choice.
 pub(crate) const FEATURES: usize = 6;
 /// Features with 10 bits after the point, from −1 to 1.
 pub(crate) type Features = [i16; FEATURES];
-/// The feature 1.
+/// The value 1 of a feature.
 pub(crate) const FEATURE_ONE: i64 = 1 << FEATURE_POINT;
-/// One power of two, as residuals and predictions have it; and what a model that knows nothing is uncertain by.
+/// One power of two in residuals and predictions; also the uncertainty of a model without samples.
 pub(crate) const ONE: i64 = 1 << 16;
-/// Residuals beyond so much, and predictions, count as so much: four powers of two.
+/// Greatest size of residuals and predictions, at which they saturate: four powers of two.
 pub(crate) const RESIDUAL_MAX: i64 = 4 * ONE;
-/// Samples after which the inverse is found anew.
+/// Samples after which the inverse is computed anew.
 const REFRESH: i64 = 64;
-/// All samples lose this share of their weight whenever the inverse is found anew: 1/16.
+/// Share of their weight that all samples lose when the inverse is computed anew: 1/16.
 const FORGETTING: i64 = 16;
 
 const FEATURE_POINT: u32 = 10;
 const INVERSE_POINT: u32 = 40;
-/// `b` and `θ`: a feature by a residual.
+/// Point of `b` and `θ`: that of a feature times that of a residual.
 const SUM_POINT: u32 = FEATURE_POINT + 16;
 const PRIOR: i64 = 1 << (2 * FEATURE_POINT);
 const WEIGHT_MAX: i64 = 16 << SUM_POINT;
 
-// A sum is below its share of so many samples, and one more of them in between.
+// A sum stays below REFRESH × FORGETTING samples, plus the REFRESH samples of one period.
 const SAMPLES_MAX: i64 = REFRESH * (FORGETTING + 1);
 const _: () = assert!(SAMPLES_MAX.checked_mul(FEATURE_ONE * RESIDUAL_MAX).is_some());
-// What elimination begins with has the point of the inverse, and leaves room for a factor of 2⁸.
+// Elimination begins with the point of the inverse, and leaves room for a factor of 2⁸.
 const _: () = assert!(
     (SAMPLES_MAX * FEATURE_ONE * FEATURE_ONE + PRIOR).ilog2() + INVERSE_POINT - 2 * FEATURE_POINT < 55
 );
 
 type Matrix = [[i64; FEATURES]; FEATURES];
 
-/// What is learnt of the residual.
+/// Linear model of the residual.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Model {
     /// `A`.
@@ -64,12 +66,12 @@ pub(crate) struct Model {
     sums: [i64; FEATURES],
     /// `θ`.
     weights: [i64; FEATURES],
-    /// Samples since the inverse was found anew.
+    /// Samples since the inverse was computed anew.
     since_refresh: i64,
 }
 
 impl Default for Model {
-    /// That of no sample: it predicts 0, with an uncertainty of 1.
+    /// A model without samples: it predicts 0, with an uncertainty of 1.
     fn default() -> Self {
         let diagonal = |value: i64| {
             let mut matrix = [[0; FEATURES]; FEATURES];
@@ -87,15 +89,16 @@ impl Default for Model {
 }
 
 impl Model {
-    /// The residual that is expected, with 16 bits after the point.
+    /// The expected residual, with 16 bits after the point.
     pub(crate) fn predict(&self, features: &Features) -> i64 {
         let sum: i64 = self.weights.iter().zip(features).map(|(weight, x)| weight * i64::from(*x)).sum();
         let expected = rounded(sum.into(), SUM_POINT + FEATURE_POINT - 16);
         expected.clamp(-RESIDUAL_MAX, RESIDUAL_MAX)
     }
 
-    /// How uncertain that is: the width by that of a model that knows nothing, from 0 to 1, with 16 bits after the point. So features are not
-    /// uncertain for being large, and of a model that knows nothing all of them are at 1.
+    /// Uncertainty of the prediction, from 0 to 1, with 16 bits after the point: the width relative to that of a model
+    /// without samples. So large features are not uncertain as such, and a model without samples has an uncertainty of
+    /// 1 everywhere.
     pub(crate) fn uncertainty(&self, features: &Features) -> i64 {
         let of_row = |row: &[i64; FEATURES]| -> i64 {
             row.iter().zip(features).map(|(entry, x)| entry * i64::from(*x)).sum::<i64>() >> FEATURE_POINT
@@ -103,13 +106,14 @@ impl Model {
         let square: i64 =
             self.inverse.iter().zip(features).map(|(row, x)| of_row(row) * i64::from(*x)).sum::<i64>()
                 >> FEATURE_POINT;
-        // The width of a model that knows nothing is the length of the features. The quotient of the squares has 32 bits after the point.
+        // The width of a model without samples is the length of the features. The quotient of the squares has 32 bits
+        // after the point.
         let length: i64 = features.iter().map(|x| i64::from(*x) * i64::from(*x)).sum();
         let quotient = (square.max(0) << (32 + 2 * FEATURE_POINT - INVERSE_POINT)) / length.max(1);
         ((quotient as u64).isqrt() as i64).min(ONE)
     }
 
-    /// Learns that features had a residual.
+    /// Learns the residual of a choice with these features.
     pub(crate) fn learn(&mut self, features: &Features, residual: i64) {
         let residual = residual.clamp(-RESIDUAL_MAX, RESIDUAL_MAX);
         for (row, x) in features.iter().enumerate() {
@@ -130,11 +134,11 @@ impl Model {
         }
     }
 
-    /// Forgets a share, and finds the inverse anew.
+    /// Forgets a share of the samples, and computes the inverse anew.
     fn refresh(&mut self) {
         for (row, entries) in self.information.iter_mut().enumerate() {
             for (column, entry) in entries.iter_mut().enumerate() {
-                // The prior stays as it is.
+                // The prior keeps its weight.
                 let prior = if row == column { PRIOR } else { 0 };
                 *entry -= (*entry - prior) / FORGETTING;
             }
@@ -161,7 +165,7 @@ impl Model {
         }
     }
 
-    /// All numbers of it, for a hash.
+    /// All its numbers, for a hash.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = i64> {
         let Self { information, inverse, sums, weights, since_refresh } = self;
         let matrices = information.iter().chain(inverse).flatten();
@@ -184,8 +188,8 @@ fn reciprocal(value: i64) -> i64 {
     ((1i128 << (2 * INVERSE_POINT)) / i128::from(value)) as i64
 }
 
-/// The inverse of `A`: by elimination without pivoting, which is stable for matrices like it (each pivot is λ at least), and one step
-/// X ← X + X(I − AX) that takes off what elimination rounded.
+/// The inverse of `A`, by elimination without pivoting and one step X ← X + X(I − AX), which removes the rounding of
+/// elimination. Elimination is stable for matrices like `A`, because each pivot is at least λ.
 fn inverse_of(information: &Matrix) -> Matrix {
     let mut rest = information.map(|row| row.map(|entry| entry << (INVERSE_POINT - 2 * FEATURE_POINT)));
     for pivot in 0..FEATURES {
@@ -233,7 +237,7 @@ mod tests {
     use super::*;
     use crate::policy::task::draw;
 
-    /// Features of a number, the first of which is 1.
+    /// Features of a number; the first one is 1.
     fn features(number: i64) -> Features {
         let mut features = [FEATURE_ONE as i16; FEATURES];
         for (index, feature) in features.iter_mut().enumerate().skip(1) {
@@ -260,7 +264,7 @@ mod tests {
     #[test]
     fn errors_stay_bounded() {
         check_distances(features);
-        // Features that are all alike leave all directions but one at the prior, and those that differ by the last bit nearly so.
+        // Equal features leave all directions but one at the prior, and features that differ by the last bit nearly so.
         check_distances(|_| [1_024; FEATURES]);
         check_distances(|number| [1_024, -1_024, 1_024, -1_024, 1_024, 1_023 + (number % 2) as i16]);
         check_distances(|number| features(number).map(|feature| feature / 1_024));

@@ -1,4 +1,4 @@
-//! What the policy learns, from outside of the model and the watch.
+//! Tests of the learner from outside of the model and the watch.
 
 use warptape_events::journal::{
     Decision, Input, LaneSpec, PartitionAssigned, PartitionRevoked, SliceDone, Started, TaskArrived,
@@ -24,7 +24,7 @@ fn view(lane: LaneId, backlog_ns: i64) -> LaneView {
     }
 }
 
-/// Tasks one after the other; lane 0 takes four times as long as predicted, and lane 1 what is predicted.
+/// Runs tasks one after the other: lane 0 takes four times as long as predicted, lane 1 as long as predicted.
 fn learnt(tasks: i64) -> (Bandit, StateHash) {
     let mut hash = StateHash::default();
     let mut bandit = Bandit::new(2, &mut hash);
@@ -45,13 +45,14 @@ fn a_lane_that_is_slower_than_its_class_is_passed_by() {
         bandit.choose(&[view(0, 0), view(1, backlog_ns)], TaskClass::Interactive)
     };
     let (bandit, _) = learnt(400);
-    // Two tasks go before on the other lane, which is done with them first, but not four.
+    // The other lane is first behind a backlog of 2 ms, but not behind one of 5 ms.
     assert_eq!([0, 2_000_000, 5_000_000].map(|backlog_ns| both(&bandit, backlog_ns)), [1, 1, 0]);
     let (fresh, _) = learnt(0);
     assert_eq!([0, 2_000_000].map(|backlog_ns| both(&fresh, backlog_ns)), [0, 0], "the rule");
 }
 
-/// Lanes change places every 400 tasks: one of them takes as long as predicted, and the other one sixteen times, in ways that no slice tells.
+/// Lanes swap roles every 400 tasks: one takes as long as predicted, the other sixteen times as long, and no slice
+/// shows it.
 #[test]
 fn it_falls_back_when_errors_drift_and_returns_when_it_is_no_worse_than_the_rule() {
     let (mut bandit, mut hash) = learnt(400);
@@ -72,7 +73,7 @@ fn it_falls_back_when_errors_drift_and_returns_when_it_is_no_worse_than_the_rule
     let mut fell_at = 0;
     for said in &said {
         assert_eq!(said.policy, "linucb");
-        // It forgets what it learnt before a fall, and learns from the task that showed it as from all since.
+        // A fall resets the learner, which then counts the task that showed the drift and all later ones.
         assert_eq!(said.completions, said.task - fell_at, "{said:?}");
         match said.has_returned {
             false => {
@@ -116,7 +117,7 @@ fn a_lane_that_does_nothing_is_tried_again() {
     assert!(bandit.slowness(0) <= before / 8 && bandit.slowness(1) == 0);
 }
 
-/// More tasks wait than are waited for, and those that joined first are done first: what they took is learnt, and a drift is found.
+/// More tasks wait than are tracked, and the earliest end first: the learner still learns from them and finds a drift.
 #[test]
 fn under_overload_it_goes_on_learning_and_falls_back() {
     let (mut bandit, mut hash) = learnt(400);
@@ -159,7 +160,7 @@ fn a_lane_whose_tasks_all_expire_becomes_known_as_slow() {
     assert!((1..20).contains(&chosen[0]), "{chosen:?}");
 }
 
-/// A task that expires before it would have been done says nothing, and nor does one that ends otherwise.
+/// Tasks teach nothing if they expire before their expected end, or end without completing.
 #[test]
 fn what_expires_early_or_is_given_up_teaches_nothing() {
     let (mut bandit, mut hash) = learnt(400);
@@ -180,7 +181,7 @@ fn what_expires_early_or_is_given_up_teaches_nothing() {
     assert_eq!(hash.value(), bandit.walked_hash());
 }
 
-/// A scheduler under the policy, one lane of which is long at work on the task 1.
+/// A scheduler under the policy, with one lane that works on task 1 for a long time.
 struct World(Scheduler);
 
 impl World {

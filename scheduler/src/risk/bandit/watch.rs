@@ -1,4 +1,4 @@
-//! Drift of a learner's error: when it is not to be trusted, and when it is again.
+//! Watch on the drift of a learner's error: it decides when the learner is not trusted, and when it is again.
 //!
 //! ```text
 //!            errors stay above their mean (Page 1954)
@@ -8,8 +8,8 @@
 //!                  in which the learner's mean error is no more than an eighth of a power of two above the rule's
 //! ```
 //!
-//! All errors are sizes, in powers of two with 16 bits after the point. What is said of them is as it was: only in the sum that finds a drift one
-//! completion counts for so much at most. It owns the judgement; it must not know what is learnt.
+//! All errors are absolute, in powers of two with 16 bits after the point. They are reported uncut: only the sum that
+//! finds a drift limits what one completion counts for. The module owns the judgement; it must not know what is learnt.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,49 +17,50 @@ use super::model::ONE;
 use crate::account::{Account, Comparison, Instead};
 use crate::log2::milli;
 
-/// With each sample the mean error moves by 1/64.
+/// Share by which a sample moves the mean error: 1/64.
 const SMOOTHING: i64 = 64;
-/// Samples before the mean is believed.
+/// Samples after which the mean is used.
 const WARMUP: i64 = 64;
-/// Errors within a quarter of a power of two of their mean are none, one counts for two powers above it at most, and eight powers in all are a drift.
+/// Errors within a quarter of a power of two of their mean do not count, and one counts for at most two powers above
+/// it. More than eight powers in all are a drift.
 const FREE: i64 = ONE / 4;
 const ABOVE_MAX: i64 = 2 * ONE;
 const DRIFT: i64 = 8 * ONE;
-/// By how much the learner's mean error may be above the rule's in a good window: an eighth of a power of two.
+/// Most by which the learner's mean error may exceed the rule's in a good window: an eighth of a power of two.
 const TOLERANCE: i64 = ONE / 8;
 /// Samples of a window after a drift.
 pub(crate) const WINDOW: i64 = 32;
-/// Good windows in succession after which the learner is trusted again.
+/// Successive good windows after which the learner is trusted again.
 pub(crate) const GOOD_WINDOWS: i64 = 3;
 
-/// Whether a learner is trusted.
+/// Trust in a learner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Watch {
     samples: i64,
-    /// Of errors so far, those of before counting ever less.
+    /// Mean of the errors so far; earlier ones count ever less.
     mean: i64,
-    /// By how much errors were above their mean, as Page's sum.
+    /// Excess of the errors over their mean, as Page's sum.
     above: i64,
-    /// None while the learner is trusted.
+    /// `None` while the learner is trusted.
     fallen: Option<Fallen>,
 }
 
-/// What happened since a drift.
+/// State since a drift.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Fallen {
     good_windows: i64,
-    /// Of the present window: samples, and the sums of errors.
+    /// Samples of the present window and, below, the sums of errors in it.
     samples: i64,
     learner: i64,
     rule: i64,
 }
 
-/// A change of trust, with the errors that it is for.
+/// A change of trust, with the errors that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The errors have drifted: the last one, and their mean before.
     FellBack { error: i64, mean: i64 },
-    /// The last window was a good one, as those before it: the mean errors of the learner and the rule in it.
+    /// The last windows were good: the mean errors of the learner and of the rule in the last one.
     Returned { error: i64, rule: i64 },
 }
 
@@ -68,7 +69,7 @@ impl Watch {
         self.fallen.is_none()
     }
 
-    /// Takes the errors of the learner and the rule at one completion.
+    /// Takes the errors of the learner and the rule at one completion. Returns a verdict if trust changes.
     pub(crate) fn judge(&mut self, error: i64, rule: i64) -> Option<Verdict> {
         let [error, rule] = [error, rule].map(i64::abs);
         self.samples += 1;
@@ -89,7 +90,7 @@ impl Watch {
         }
         let Self { samples, mean, .. } = *self;
         self.above = self.above_with(error);
-        // The plain mean of the first ones.
+        // The first samples give a plain mean.
         self.mean += (error - mean) / samples.min(SMOOTHING);
         if self.above <= DRIFT {
             return None;
@@ -98,7 +99,7 @@ impl Watch {
         Some(Verdict::FellBack { error, mean })
     }
 
-    /// Page's sum with one more error, whose sample is counted already.
+    /// Page's sum with one more error, whose sample is already counted.
     fn above_with(&self, error: i64) -> i64 {
         match self.samples > WARMUP {
             true => (self.above + (error - self.mean).min(ABOVE_MAX) - FREE).max(0),
@@ -106,7 +107,7 @@ impl Watch {
         }
     }
 
-    /// What the errors of one more completion are judged by, in thousandths of a power of two.
+    /// Figures by which the errors of one more completion would be judged, in thousandths of a power of two.
     pub(super) fn account(&self, error: i64, rule: i64) -> Account {
         let [error, rule] = [error, rule].map(i64::abs);
         let mut account = Account::default();
@@ -132,13 +133,13 @@ impl Watch {
         account.held("errors_above_their_mean_milli", milli(counted.above_with(error)), milli(DRIFT));
         account.figure("errors_above_their_mean_before_milli", milli(self.above));
         account.figure("mean_error_milli", milli(self.mean));
-        // The greatest error with which the sum would not have passed its limit.
+        // The greatest error that would keep the sum within its limit.
         let allowed = self.mean + DRIFT + FREE - self.above;
         account.with("error_of_this_completion_milli", Comparison::AtMost, milli(allowed), Instead::Nothing);
         account
     }
 
-    /// All numbers of it, for a hash.
+    /// All its numbers, for a hash.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = i64> + use<> {
         let Self { samples, mean, above, fallen } = *self;
         let after = fallen.map_or([-1; 4], |Fallen { good_windows, samples, learner, rule }| {
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
     use crate::policy::task::draw;
 
-    /// Errors from 0 to twice this size, evenly.
+    /// An error between 0 and twice this size, evenly distributed.
     fn error(number: i64, size: i64) -> i64 {
         draw("test/errors", 7, number, 0, 2 * size as usize) as i64
     }
@@ -174,7 +175,7 @@ mod tests {
         let mut watch = Watch::default();
         (0..100).for_each(|_| assert_eq!(watch.judge(0, 0), None));
         let fell = (0..10).find_map(|_| watch.judge(-9 * ONE, 0));
-        // The fifth such error is one too many: four counted for seven powers above the mean.
+        // Each such error adds 1.75 powers of two at most: four of them add up to seven, and the fifth exceeds eight.
         let mean = (0..4).fold(0, |mean, _| mean + (9 * ONE - mean) / SMOOTHING);
         assert_eq!(fell, Some(Verdict::FellBack { error: 9 * ONE, mean }));
         assert!(mean > ONE / 2, "errors are not cut before they are in the mean");
@@ -198,7 +199,7 @@ mod tests {
         assert!(watch.is_trusted());
     }
 
-    /// Where both are wrong by much, it is seen which is by more.
+    /// Windows tell which of two large errors is larger.
     #[test]
     fn errors_of_windows_are_not_cut() {
         let mut watch = Watch::default();

@@ -1,4 +1,4 @@
-//! What a policy in the shadow chose among, for those who ask why: computed again, in the state that it saw.
+//! Alternatives of a policy in the shadow, computed again in the state that it saw, for those who ask why.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,12 @@ use crate::life::Life;
 use crate::policy::task::{LaneView, Push, TaskPolicy, Turns};
 use crate::service::Serving;
 
-/// The lanes whose queues a task could have joined.
+/// The lanes that a task could have joined.
 pub(crate) struct Joins<'a> {
-    /// All lanes, those included that could not take it.
+    /// All lanes, including those that could not take it.
     pub(crate) lanes: Vec<Sighted>,
-    /// Which of the tasks that arrived it was, from 1, and of how many policies are asked at one.
+    /// Number of the task among those that arrived, from 1, and below the interval, in tasks, at which policies are
+    /// asked.
     pub(crate) number: i64,
     pub(crate) every: i64,
     push: Push,
@@ -24,23 +25,24 @@ pub(crate) struct Joins<'a> {
     config: &'a SchedulerConfig,
 }
 
-/// A task that a lane could have begun with.
+/// A task that a lane could have begun.
 pub(crate) struct Waiting {
     pub(crate) task: TaskId,
-    /// Service that its tenant has had by its weight, where the policy counts that.
+    /// Service of its tenant divided by the weight, in nanoseconds; 0 if the policy does not count that.
     pub(crate) service_ns: i64,
-    /// What the policy orders it by among its tenant's: turns, and a time.
+    /// Its order among its tenant's tasks under the policy: quanta of service, then a time.
     pub(crate) quanta: i64,
     pub(crate) due_ns: i64,
-    /// What its rest is predicted to take, where the policy asks.
+    /// Predicted time of its rest, in nanoseconds; 0 if the policy does not ask for it.
     pub(crate) rest_ns: i64,
 }
 
-/// The tasks that a lane could have begun with.
+/// The tasks that a lane could have begun.
 pub(crate) struct Begins<'a> {
-    /// Those of the class that was chosen, by their numbers.
+    /// Tasks of the chosen class, by number.
     pub(crate) tasks: Vec<Waiting>,
-    /// Which of the slices in the policy's order it was, from 1, and of how many policies are asked at one.
+    /// Number of the slice among those in the policy's order, from 1, and below the interval, in slices, at which
+    /// policies are asked.
     pub(crate) number: i64,
     pub(crate) every: i64,
     life: &'a Life,
@@ -56,7 +58,7 @@ fn shadow_of(life: &Life, index: i32) -> Option<(&Shadows, usize, TaskPolicy)> {
     Some((shadows, index, *shadows.policies.get(index)?))
 }
 
-/// What a policy that pushes sees if a task arrives now; none where it is no such policy.
+/// The view of a push policy if a task arrives now; `None` if the index names no push policy.
 pub(crate) fn joins<'a>(life: &'a Life, at_ns: i64, arrived: &TaskArrived, index: i32) -> Option<Joins<'a>> {
     let (shadows, index, policy) = shadow_of(life, index)?;
     let TaskPolicy::Push(push) = policy else { return None };
@@ -72,7 +74,7 @@ pub(crate) fn joins<'a>(life: &'a Life, at_ns: i64, arrived: &TaskArrived, index
 }
 
 impl Joins<'_> {
-    /// The lane that it would have been without this one; none where there is no other.
+    /// The lane that it would choose without this one; `None` if there is no other.
     pub(crate) fn next_without(&self, lane: LaneId) -> Option<LaneId> {
         let others = self.lanes.iter().filter(|one| one.excluded.is_none() && one.view.lane != lane);
         if self.push == Push::Dqn {
@@ -84,7 +86,8 @@ impl Joins<'_> {
     }
 }
 
-/// What a policy that pulls sees if a lane is about to begin with a task; none where it is no such policy, or the task is not there yet.
+/// The view of a pull policy if a lane is about to begin a task. `None` if the index names no policy, or the task is
+/// not known yet.
 pub(crate) fn would_begin(life: &Life, lane: LaneId, task: TaskId, index: i32) -> Option<Begins<'_>> {
     let (shadows, _, policy) = shadow_of(life, index)?;
     let class = life.risk.tasks.get(&task)?.spec.class;
@@ -111,7 +114,7 @@ pub(crate) fn would_begin(life: &Life, lane: LaneId, task: TaskId, index: i32) -
 }
 
 impl Begins<'_> {
-    /// The task that it would have been without this one; none where there is no other.
+    /// The task that it would choose without this one; `None` if there is no other.
     pub(crate) fn next_without(&self, task: TaskId) -> Option<TaskId> {
         let mut waiting = self.waiting.clone();
         waiting.remove(&task);

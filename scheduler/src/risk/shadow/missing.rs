@@ -1,4 +1,5 @@
-//! A build without the feature `lab`: no policy is in the shadow, because admission refuses a configuration that names one.
+//! Stand-in for a build without the feature `lab`: no policy is in the shadow, because admission refuses a
+//! configuration that names one.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, ShadowConfig, TaskClass, TaskId};
@@ -7,7 +8,8 @@ use crate::life::Life;
 use crate::policy::task::TaskPolicy;
 use crate::state_hash::StateHash;
 
-/// Policies in the shadow, of which this build has none: there is no value of it, and no checkpoint with one can be read.
+/// Policies in the shadow, which this build does not have: the type has no value, and no checkpoint with one can be
+/// read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Shadows {}
 
@@ -29,12 +31,12 @@ impl Shadows {
     }
 }
 
-/// Nobody is asked.
+/// Asks nobody.
 pub(crate) fn arrived(_: &mut Life, _: TaskId) -> Vec<(i32, LaneId)> {
     Vec::new()
 }
 
-/// Nobody is asked.
+/// Asks nobody.
 pub(crate) fn begins(_: &mut Life, _: LaneId, _: bool, _: TaskClass) -> Vec<(i32, TaskId)> {
     Vec::new()
 }

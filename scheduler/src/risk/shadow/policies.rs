@@ -1,8 +1,9 @@
-//! The policies in the shadow, and what each of them would have done.
+//! The policies in the shadow, and their choices.
 //!
-//! They are asked at one choice of so many, by a count, so that they cost a bounded share of a step and a replay asks them where they were asked
-//! then. Each has turns of its own. A policy that pulls chooses among what the lane may begin with, under the policy in force, of the class that was chosen,
-//! and sees the first [`WAITING_MAX`] tasks of each queue. A network that is not there says nothing.
+//! A count decides at which choices they are asked, so that they cost a bounded share of a step, and a replay repeats
+//! it. Each has its own turns. A pull policy chooses among the tasks of the chosen class that the lane may begin under
+//! the policy in force. It sees the first [`WAITING_MAX`] tasks of each queue. A policy without its network makes no
+//! choice.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ use crate::life::Life;
 use crate::policy::task::{Push, TaskPolicy, Turns};
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Tasks of each queue among which a policy chooses.
+/// Most tasks of each queue among which a policy chooses.
 pub(super) const WAITING_MAX: usize = 32;
 
 /// The policies in the shadow.
@@ -27,12 +28,12 @@ pub(super) const WAITING_MAX: usize = 32;
 pub(crate) struct Shadows {
     pub(super) config: ShadowConfig,
     pub(super) policies: Vec<TaskPolicy>,
-    /// Memory of policies that push tasks to lanes, by policy.
+    /// State of policies that push tasks to lanes, by policy.
     pub(super) turns: Vec<Turns>,
-    /// Tasks that arrived, and slices that were begun in the policy's order.
+    /// Number of tasks that arrived and, below, of slices that were begun in the policy's order.
     pub(super) arrived: i64,
     pub(super) begun: i64,
-    /// Hash of the names, and of all turns.
+    /// Hash of the names and, below, of all turns.
     names_hash: u64,
     turns_hash: u64,
     contribution: u64,
@@ -63,7 +64,7 @@ impl Shadows {
         shadows
     }
 
-    /// Calls the first policy by another name, as software does that has another version of it.
+    /// Renames the first policy, as if other software had another version of it.
     #[cfg(test)]
     pub(crate) fn rename(&mut self, name: &str, hash: &mut StateHash) {
         name.clone_into(&mut self.config.policies[0]);
@@ -71,12 +72,12 @@ impl Shadows {
         self.refresh(hash);
     }
 
-    /// Whether one of the policies is such.
+    /// True if the predicate holds for one of the policies.
     pub(crate) fn any(&self, is_such: impl Fn(TaskPolicy) -> bool) -> bool {
         self.policies.iter().any(|policy| is_such(*policy))
     }
 
-    /// Hash of the names, and of all turns.
+    /// Hash of the names, and hash of all turns.
     fn hashes(&self) -> (u64, u64) {
         let digest = |hashes: Vec<u64>| {
             xxh3_64(&hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect::<Vec<_>>())
@@ -91,7 +92,7 @@ impl Shadows {
         hash_component(Component::Shadow, fields)
     }
 
-    /// Hash of it, by walking.
+    /// Hash of everything here, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         let (names_hash, turns_hash) = self.hashes();
         Self { names_hash, turns_hash, ..self.clone() }.hash()
@@ -102,15 +103,15 @@ impl Shadows {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Whether this choice, the next of its kind, is one at which policies are asked.
+    /// True if policies are asked at the next choice of this kind, after so many.
     fn is_turn(&self, count: i64) -> bool {
         (count + 1) % i64::from(self.config.every) == 0
     }
 }
 
-/// A task has arrived and waits for all lanes: whose queues it would join.
+/// Asks push policies which lane a task would join that has arrived and is open to all lanes.
 pub(crate) fn arrived(life: &mut Life, id: TaskId) -> Vec<(i32, LaneId)> {
-    // They are taken out while they look at the rest.
+    // The policies are moved out while they look at the rest of the state.
     let Some(mut shadows) = life.learnt.later.shadows.take() else { return Vec::new() };
     let mut choices = Vec::new();
     if shadows.is_turn(shadows.arrived) {
@@ -144,7 +145,7 @@ fn joined(life: &Life, id: TaskId, shadows: &mut Shadows) -> Vec<(i32, LaneId)> 
     choices
 }
 
-/// A free lane is about to begin with a task in the order of the policy in force: which tasks it would have been given.
+/// Asks pull policies which task they would give to a free lane that is about to begin one in the order of the policy.
 pub(crate) fn begins(life: &mut Life, lane: LaneId, splits: bool, class: TaskClass) -> Vec<(i32, TaskId)> {
     let Life { learnt, hash, .. } = &mut *life;
     let Some(shadows) = &mut learnt.later.shadows else { return Vec::new() };
@@ -162,7 +163,8 @@ pub(crate) fn begins(life: &mut Life, lane: LaneId, splits: bool, class: TaskCla
     policies.filter_map(choice).collect()
 }
 
-/// Tasks of a class that a free lane may begin with: up to so many of each source, the first ones by kind, tenant and due.
+/// Tasks of a class that a free lane may begin: at most `most` of each source, the first ones by kind, tenant and due
+/// time.
 pub(super) fn candidates(
     life: &Life,
     lane: LaneId,
@@ -170,7 +172,7 @@ pub(super) fn candidates(
     class: TaskClass,
     most: usize,
 ) -> BTreeMap<TaskId, Source> {
-    // A task may have units for all lanes and a share of this one: then it is what came back that goes first.
+    // A task may have open units and a share of this lane; units that came back go first.
     let mut found: BTreeMap<TaskId, Source> = BTreeMap::new();
     for (task, source) in tasks_of_sources(life, lane, splits, class, most) {
         found.entry(task).or_insert(source);
@@ -178,7 +180,7 @@ pub(super) fn candidates(
     found
 }
 
-/// The task that a lane would be given under a policy that pulls, of some of a class.
+/// The task that a pull policy would give a lane, among some of a class.
 pub(super) fn first_under(
     life: &Life,
     lane: LaneId,

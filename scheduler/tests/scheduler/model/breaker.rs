@@ -1,21 +1,21 @@
-//! The model's side of breakers: which changes of state may follow each other, and when.
+//! The model's side of breakers: the changes of state that may follow each other, and their times.
 
 use warptape_events::journal::*;
 
 use super::Model;
 
-/// What the model knows of a lane's breaker.
+/// A lane's breaker as the model knows it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelBreaker {
-    /// What an operator said.
+    /// The mode that an operator has set.
     pub mode: BreakerMode,
     pub state: BreakerState,
     since_ns: i64,
-    /// Work that was finished since it is half open.
+    /// Work that was finished since it became half open.
     probes: i32,
-    /// Likewise while there was no other lane.
+    /// Work that was finished meanwhile for want of another lane.
     probes_for_want: i32,
-    /// Percent of the lane's weight that count.
+    /// Percentage of the lane's weight that counts.
     weight_percent: Option<i32>,
 }
 
@@ -28,7 +28,7 @@ impl ModelBreaker {
         self.mode == BreakerMode::Auto && self.state == BreakerState::HalfOpen
     }
 
-    /// An operator says what it is to be.
+    /// Sets the mode, as an operator does.
     pub fn set(&mut self, mode: BreakerMode) {
         if self.mode == mode {
             return;
@@ -45,7 +45,7 @@ impl ModelBreaker {
 }
 
 impl Model {
-    /// What is probed with work was finished.
+    /// Counts the work that a probe has finished.
     pub(super) fn count_probe(&mut self, input: &Input) {
         let (lane, is_current) = match input {
             Input::Completed(completed) => {
@@ -61,12 +61,12 @@ impl Model {
         };
         let has_other = self.has_another_in_full_service(lane);
         let breaker = &mut self.lanes[lane as usize].breaker;
-        // For want of another lane it is probed on, whatever it shows.
+        // A lane is probed further for want of another one, whatever the probes show.
         breaker.probes += i32::from(is_current);
         breaker.probes_for_want += i32::from(is_current && !has_other);
     }
 
-    /// A lane has little memory from less than the least share on until it has twice that.
+    /// Notes a lane's memory: it is short below the least share, until it has twice that.
     pub(super) fn sampled(&mut self, sampled: &Sampled) {
         let Sampled { lane, sample } = sampled;
         let (Some(used), Some(free)) = (sample.memory_used_bytes, sample.memory_free_bytes) else { return };
@@ -130,7 +130,7 @@ impl Model {
         format!("headroom {}", headroom.weight_percent)
     }
 
-    /// Open breakers are probed in time, and probes come to an end.
+    /// Checks that open breakers are probed in time, and that probes come to an end.
     pub(super) fn check_breakers(&self) {
         let Some(config) = self.config.breakers else { return };
         for (index, lane) in self.lanes.iter().enumerate() {
@@ -141,7 +141,7 @@ impl Model {
                     self.life.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns.max(self.at_ns + 1));
                 assert!(will_wake, "lane {index} stays out of service for ever");
             }
-            // Slow ones count anew once, where there was no other lane.
+            // Slow probes count anew once if there was no other lane.
             let most = 2 * (config.probes + 1) + breaker.probes_for_want;
             let is_over = breaker.state != BreakerState::HalfOpen || breaker.probes <= most;
             assert!(is_over, "lane {index} is probed for ever");

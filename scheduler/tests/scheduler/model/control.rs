@@ -1,4 +1,4 @@
-//! The model's side of operators' commands: which lanes get work, and which commands may be refused.
+//! The model's side of operators' commands: the lanes that get work, and the commands that may be refused.
 
 use warptape_events::journal::*;
 use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, current_task_policy};
@@ -6,14 +6,14 @@ use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, current_task_policy}
 use super::{Model, kind_of, predictions};
 
 impl Model {
-    /// Whether a lane gets work: one in service, or any that is ready where none is in full service.
+    /// True if a lane gets work: one in service, or any ready lane if none is in full service.
     pub fn serves(&self, lane: LaneId) -> bool {
         let any = self.lanes.iter().any(|lane| lane.ready && lane.is_in_full_service());
         let lane = &self.lanes[lane as usize];
         lane.ready && (lane.is_in_service() || !any)
     }
 
-    /// Checks why a lane lets go of a group, and names it.
+    /// Checks why a lane releases a group, and returns the reason's name.
     pub(super) fn check_release(&self, release: &Release) -> String {
         let lane = &self.lanes[release.lane as usize];
         assert_eq!(release.route.is_some(), release.cause == ReleaseCause::Route, "{release:?}");
@@ -35,7 +35,7 @@ impl Model {
         format!("release {:?}", release.cause)
     }
 
-    /// Checks that a group moves from a busy lane to one with less to do, for what it is said to gain.
+    /// Checks that a group moves from a busy lane to one with less to do, and that the gain is right.
     fn check_imbalance(&self, release: &Release) {
         let imbalance = release.imbalance.expect("a move says what it gains");
         let Imbalance { to, group_load_ns, from_load_ns, to_load_ns, gain_ns, cost_ns, windows } = imbalance;
@@ -53,7 +53,7 @@ impl Model {
         !is_owned || !(1..i64::MAX).contains(&set.event_time_max_ns)
     }
 
-    /// Does what a command says if it is obeyed, or checks that there is a reason to refuse it.
+    /// Does what an executed command says, or checks that there is a reason to refuse it.
     pub(super) fn execute_control(&mut self, control: &Control, controlled: &Controlled) {
         assert_eq!(controlled.id, control.id);
         assert!(!controlled.detail.is_empty(), "a command is answered without a word");
@@ -89,7 +89,7 @@ impl Model {
         }
     }
 
-    /// What a lane has of tasks as its share is anybody's while it is out of service, and another is not.
+    /// Opens a lane's shares of tasks while it is out of service and another lane is not.
     pub(super) fn settle_shares(&mut self) {
         for lane in 0..self.lanes.len() as LaneId {
             if !self.serves(lane) {
@@ -127,7 +127,7 @@ impl Model {
     }
 }
 
-/// Whether a text names a policy of tasks with its version, or one of version 1 without.
+/// True if a text names a task policy with its version, or one of version 1 without it.
 fn is_task_policy(text: &str) -> bool {
     let current = TASK_POLICIES.map(current_task_policy);
     current.iter().any(|current| current == text || current.strip_suffix("@1") == Some(text))

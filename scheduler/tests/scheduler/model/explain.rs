@@ -1,9 +1,9 @@
-//! What explanations have to say: all that was chosen among, as the decision has it.
+//! Checks of explanations: they have all alternatives, as the decision has them.
 
 use warptape_events::journal::*;
 use warptape_scheduler::{Choice, Comparison, Condition, Explanation, Otherwise, Scheduler, Subject};
 
-/// Explains all decisions of a step, which was taken in the state `before`.
+/// Explains all decisions of a step that was taken in the state `before`.
 pub(super) fn check(before: &Scheduler, at_ns: i64, input: &Input, decisions: &[Decision]) {
     for (index, decision) in decisions.iter().enumerate() {
         let explanation = before.explain(at_ns, input, index).expect("the step was taken");
@@ -50,7 +50,7 @@ pub(super) fn check(before: &Scheduler, at_ns: i64, input: &Input, decisions: &[
             }
             Decision::Breaker(_) | Decision::Headroom(_) | Decision::FellBack(_) | Decision::Scale(_) => {
                 assert!(explanation.choices.is_empty() && !explanation.measures.is_empty());
-                // More lanes than there may be can be asked for by load and by what waits, each by itself.
+                // Load alone, or waiting work alone, may ask for more lanes than the limit.
                 let is_limit =
                     matches!(decision, Decision::Scale(scale) if scale.reason == ScaleReason::Limit);
                 assert!(is_limit || !explanation.otherwise.is_empty(), "{explanation:?}");
@@ -61,7 +61,7 @@ pub(super) fn check(before: &Scheduler, at_ns: i64, input: &Input, decisions: &[
     }
 }
 
-/// What would have changed a decision is not how it was.
+/// Checks that a condition that would have changed a decision did not hold.
 fn check_condition(explanation: &Explanation, otherwise: &Otherwise) {
     let Otherwise::With(Condition { name, is, value, .. }) = otherwise else { return };
     let measure = explanation.measures.iter().find(|measure| measure.name == *name);
@@ -75,7 +75,7 @@ fn check_condition(explanation: &Explanation, otherwise: &Otherwise) {
     assert!(!holds, "{otherwise:?} holds: {explanation:?}");
 }
 
-/// The lanes, their scores and the reasons are those that the decision holds.
+/// Checks that the lanes, their scores and the reasons are those in the decision.
 fn check_place(place: &Place, explanation: &Explanation) {
     let lane = |choice: &Choice| match choice.subject {
         Subject::Lane(lane) => lane,

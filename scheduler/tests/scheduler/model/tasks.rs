@@ -7,10 +7,10 @@ use warptape_events::journal::*;
 use super::{Model, ModelLane};
 use crate::starvation::Starvation;
 
-/// What became of a unit.
+/// State of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// To be begun, by this lane if it is of its share.
+    /// Not begun; reserved for this lane if it is of the lane's share.
     Open(Option<LaneId>),
     Running,
     Done,
@@ -19,13 +19,13 @@ pub enum Unit {
 pub struct ModelTask {
     pub arrived: TaskArrived,
     units: Vec<Unit>,
-    /// Whether a lane may take of it only after a split.
+    /// True if lanes may take units only after a split.
     is_whole: bool,
     slices_done: i64,
     service_ns: i64,
-    /// What its slices were predicted to take, if slices are predicted by their size.
+    /// Predicted time of its slices, if slices are predicted by size.
     predicted_ns: i64,
-    /// Since when it has had no slice.
+    /// Time since which it has had no slice.
     since_ns: i64,
     has_begun: bool,
 }
@@ -36,17 +36,17 @@ pub struct ModelTasks {
     pub known: BTreeMap<TaskId, ModelTask>,
     pub task_next: TaskId,
     slice_next: i64,
-    /// Tasks of which a round was finished, with the unit after its last.
+    /// Tasks with a finished round, and the unit after its last one.
     pub finished: Vec<(TaskId, i64)>,
-    /// Tasks that were finished since the policy of tasks was chosen, or forgot what it learnt.
+    /// Tasks that were finished since the task policy was chosen, or last forgot what it had learnt.
     pub finished_since: i64,
-    /// Whether the policy has fallen back to its rule.
+    /// True if the policy has fallen back to its rule.
     pub has_fallen: bool,
     /// The last question for prices.
     pub asked: Option<AskPrices>,
     /// Looks for tasks that starve.
     starvation: Starvation,
-    /// Of each lane: when its last slice beside ticks began, and what that took once it is done.
+    /// By lane: start of its last slice beside ticks, and the slice's time once it is done.
     beside: BTreeMap<LaneId, (i64, Option<i64>)>,
 }
 
@@ -97,7 +97,7 @@ impl Model {
         }
     }
 
-    /// What a lane has not begun of its shares is anybody's.
+    /// Opens the units of a lane's shares that are not begun to all lanes.
     pub(super) fn reopen_shares(&mut self, lane: LaneId) {
         for task in self.tasks.known.values_mut() {
             let of_lane = |unit: &&mut Unit| **unit == Unit::Open(Some(lane));
@@ -152,7 +152,7 @@ impl Model {
         }
     }
 
-    /// Executes a decision about a task; returns the name it is counted under.
+    /// Executes a decision about a task; returns the name under which it is counted.
     pub(super) fn execute_of_task(&mut self, decision: &Decision) -> String {
         match decision {
             Decision::Admit(admit) => {
@@ -278,7 +278,7 @@ impl Model {
         }
     }
 
-    /// A policy falls back and returns by turns, for the reason that it says, and learnt from tasks that were there.
+    /// Checks that a policy falls back and returns by turns, for the stated reason, and has learnt from known tasks.
     fn check_trust(&mut self, fell: &FellBack) {
         assert_eq!((fell.policy.as_str(), fell.has_returned), ("linucb", self.tasks.has_fallen), "{fell:?}");
         assert!(self.tasks.known.contains_key(&fell.task), "{fell:?}");
@@ -286,7 +286,7 @@ impl Model {
         match fell.has_returned {
             true => assert!(fell.error_milli <= fell.expected_milli + 125, "{fell:?}"),
             false => {
-                // They are told in thousandths, rounded down.
+                // The errors are in thousandths, rounded down.
                 assert!(fell.error_milli >= fell.expected_milli, "{fell:?}");
                 self.tasks.finished_since = 0;
             }
@@ -308,7 +308,8 @@ impl Model {
         self.tasks.known.values().filter(|task| is_below(&task.arrived.tenant)).count() as i32
     }
 
-    /// After a request was admitted: limits hold. After it was refused for others: it had what it is guaranteed and does not lend.
+    /// Checks quotas. Limits hold after an admission. A tenant refused for the sake of others has what it is guaranteed
+    /// and does not lend.
     pub(super) fn check_quotas(&self, arrived: &TaskArrived, decision: &Decision) {
         let quotas = &self.config.risk.queues.quotas;
         match decision {
@@ -340,7 +341,7 @@ impl Model {
         slices.filter(|slice| slice.task == task).count() as i32
     }
 
-    /// Slices of a task that is gone are of nobody's any more.
+    /// Marks the slices of a task that is gone.
     fn forget_slices(&mut self, task: TaskId) {
         let slices = self.lanes.iter_mut().flat_map(ModelLane::slices_mut);
         slices.filter(|slice| slice.task == task).for_each(|slice| slice.task = -1);
@@ -361,7 +362,7 @@ impl Model {
         let mut next = task.arrived.first_unit;
         for share in &split.shares {
             assert_eq!(share.from, next, "shares are consecutive");
-            // Scores of lanes that get nothing are not in the sum: quotas by it are at least the true ones.
+            // The sum leaves out scores of lanes that get nothing, so quotas by it are at least the true ones.
             assert!((share.to - share.from - 1) * total <= task.arrived.units * share.score, "{split:?}");
             next = share.to;
             let slots = task.slots(share.from, share.to);
@@ -420,7 +421,7 @@ impl Model {
         }
         let chosen = &self.tasks.known[&slice.task];
         for other in self.tasks.known.values().filter(|other| other.is_for(lane)) {
-            // Those that begin as a gang begin whatever else there is for one of their lanes.
+            // Tasks that begin as a gang begin whatever else one of their lanes could do.
             let gang = arrived.gang && !chosen.is_whole;
             assert!(other.arrived.class >= slice.class || gang || is_turn, "a higher class waits");
             let same_class = other.arrived.class == slice.class && !gang && !is_turn && !is_drawn;
@@ -429,7 +430,7 @@ impl Model {
             match self.config.risk.policy.as_str() {
                 "earliest-deadline" => assert!(!same_class || due <= other_due, "an earlier deadline waits"),
                 "first-come" => assert!(!same_class || due.1 <= other_due.1, "an earlier task waits"),
-                // They go by predictions.
+                // These policies use predictions.
                 "least-laxity" | "lp-price" => {}
                 _ => assert!(!same || due <= other_due || takes_turns, "an earlier deadline waits"),
             }
@@ -466,8 +467,8 @@ impl Model {
         worker.slice_begun_ns = self.at_ns;
     }
 
-    /// A lane begins a slice of a critical task though it has one: that is none of a critical task, and if the lane has ticks too, it is of
-    /// its reserve.
+    /// A lane begins a slice of a critical task beside another slice. The other is of no critical task; if the lane has
+    /// ticks too, the slice uses its reserve.
     fn execute_past(&mut self, slice: &RunSlice) {
         let lane = &self.lanes[slice.lane as usize];
         assert!(lane.ready && self.may_be_passed(lane), "a slice goes to a lane that has one");
@@ -488,7 +489,7 @@ impl Model {
         !self.lanes[lane as usize].in_flight.is_empty() || self.lane_heads(lane).next().is_some()
     }
 
-    /// A policy in the shadow chooses what the same policy in force has chosen.
+    /// Checks that a policy in the shadow chooses what the same policy in force has chosen.
     fn check_shadow(&self, shadow: &Shadow) -> String {
         let Shadow { policy, task, lane, lane_instead, task_instead } = shadow;
         let name = &self.shadow.as_ref().expect("nobody asked for a shadow").policies[*policy as usize];
@@ -498,9 +499,9 @@ impl Model {
             name if name.is_empty() => "fair".to_owned(),
             name => name,
         };
-        // Turns go on with each choice, and a policy in the shadow is not asked at each.
+        // Turns go on with each choice, but a policy in the shadow is not asked at each.
         let is_same = plain(name) == in_force && !name.contains("robin") && self.config.risk.explore_ppm == 0;
-        // It sees the first tasks of a queue alone.
+        // A shadow policy sees only the first tasks of a queue.
         let sees_all = self.tasks.known.len() <= 32;
         match (lane_instead, task_instead) {
             (Some(instead), None) => {
@@ -523,7 +524,7 @@ impl Model {
         self.config.risk.policy.strip_prefix("dqn:")
     }
 
-    /// What is drawn is unlikely, and what is not is likely.
+    /// Checks that a drawn choice has a low probability, and any other one a high probability.
     fn check_propensity(&self, reason: SliceReason, propensity_ppm: i32) {
         let explore_ppm = self.config.risk.explore_ppm;
         let expected = match reason {
@@ -535,7 +536,7 @@ impl Model {
         assert!(explore_ppm > 0 || propensity_ppm == 1_000_000);
     }
 
-    /// A lane that has ticks begins a slice: with no other under way, of its reserve, and of a task that may use that.
+    /// A lane that has ticks begins a slice. It has no other slice, and uses its reserve, for a task that may use it.
     fn execute_beside(&mut self, slice: &RunSlice) {
         let lane = &self.lanes[slice.lane as usize];
         assert!(lane.ready && lane.slice.is_none(), "a slice goes to a lane that has one");
@@ -545,7 +546,7 @@ impl Model {
         self.tasks.beside.insert(slice.lane, (self.at_ns, None));
     }
 
-    /// When a lane may begin a slice beside ticks.
+    /// Time at which a lane may begin a slice beside ticks.
     fn reserve_ns(&self, lane: LaneId) -> i64 {
         let percent = i128::from(self.config.risk.critical_percent);
         match self.tasks.beside.get(&lane) {
@@ -555,7 +556,7 @@ impl Model {
         }
     }
 
-    /// What some inputs owe whatever else they bring.
+    /// Checks the decisions that some inputs require, whatever else they bring.
     pub(super) fn check_tasks_owed(&mut self, input: &Input, decisions: &[Decision]) {
         for decision in decisions {
             let Decision::Split(Split { task, gang: true, shares, .. }) = decision else { continue };
@@ -574,7 +575,7 @@ impl Model {
         );
     }
 
-    /// What holds after every step: no lane rests while there is something for it.
+    /// Checks after every step that no lane rests while there is work for it.
     pub(super) fn check_tasks_rest(&self) {
         let known = &self.tasks.known;
         assert_eq!(self.scheduler.tasks_known(), known.len());
@@ -624,7 +625,7 @@ impl Model {
         }
     }
 
-    /// Admits what was sent, when the scheduler has: before it decides anything else about it.
+    /// Adds an arriving task once the scheduler has admitted it, before its other decisions.
     pub(super) fn know_task(&mut self, arrived: &TaskArrived) {
         let is_whole = arrived.gang || self.config.risk.split != SplitPolicy::Dynamic;
         let units = vec![Unit::Open(None); arrived.units as usize];
