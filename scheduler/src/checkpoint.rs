@@ -75,9 +75,7 @@ pub enum CheckpointError {
         found: u8,
     },
     /// This software lacks its task policy, or this version of the policy.
-    #[error(
-        "the state needs the task policy {found}, which this software does not have; it has: {known}"
-    )]
+    #[error("the state needs the task policy {found}, which this software does not have; it has: {known}")]
     Policy {
         /// The policy, with its version.
         found: String,

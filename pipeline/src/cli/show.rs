@@ -50,6 +50,9 @@ pub enum TopicsCommand {
     /// Create topics that are missing, as configured: partitions, replicas, compaction, retention
     #[command(after_help = "Example: warptape topics create --log kafka:localhost:9092")]
     Create,
+    /// Print an AsyncAPI document of the topics: names as configured, schemas of their records
+    #[command(after_help = "Example: warptape topics schema > asyncapi.json")]
+    Schema,
 }
 
 /// Arguments of `warptape devices`.

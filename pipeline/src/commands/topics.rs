@@ -1,4 +1,5 @@
-//! `warptape topics`: lists the topics of a log with their offsets; `topics create` creates the missing ones.
+//! `warptape topics`: lists the topics of a log with their offsets; `topics create` creates the missing ones,
+//! and `topics schema` describes them.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ use crate::cli::{TopicsArgs, TopicsCommand};
 use crate::open::{Purpose, open_log};
 use crate::printable::{stdout, to_stderr};
 use crate::publisher::{MissingTopics, create_missing_topics};
+use crate::registry::asyncapi;
 use crate::settings::Settings;
 
 /// Lists or creates topics.
@@ -18,6 +20,10 @@ pub fn execute(args: &TopicsArgs, settings: &Settings) -> anyhow::Result<ExitCod
     match args.command {
         None => list(settings),
         Some(TopicsCommand::Create) => create(settings),
+        Some(TopicsCommand::Schema) => {
+            writeln!(stdout(), "{:#}", asyncapi(&settings.topics.names))?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

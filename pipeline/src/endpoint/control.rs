@@ -18,7 +18,9 @@ use crate::order::{Order, StoppedSince};
 /// Greatest length of a command, in bytes.
 pub(super) const BYTES_MAX: usize = 64 << 10;
 /// Longest wait for an answer, in seconds: shorter than the life of a connection.
-const TIMEOUT_S_MAX: u64 = 50;
+pub(super) const TIMEOUT_S_MAX: u64 = 50;
+/// Wait for an answer if the command names none, in seconds.
+pub(super) const TIMEOUT_S: u64 = 10;
 
 /// Body of a posted command.
 #[derive(Debug, Deserialize)]
@@ -39,7 +41,7 @@ fn somebody() -> String {
 }
 
 fn timeout_s() -> u64 {
-    10
+    TIMEOUT_S
 }
 
 /// Sends commands to this process, one after the other.

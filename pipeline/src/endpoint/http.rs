@@ -25,7 +25,8 @@ use tokio::time::timeout;
 use super::connections::Connections;
 use super::control::{self, Orders};
 use super::host;
-use super::pages::{PATHS, Page, Pages};
+use super::openapi::openapi;
+use super::pages::{CONTROL, OPENAPI, Page, Pages, ROUTES, list};
 use super::scrape::Format;
 use super::tls::Tls;
 use crate::settings::{EndpointSettings, Unguarded};
@@ -185,7 +186,7 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app:
 
 async fn answer(State(served): State<Arc<Served>>, request: Request) -> Result<Response, Infallible> {
     let (parts, body) = request.into_parts();
-    if parts.uri.path() == "/control" {
+    if parts.uri.path() == CONTROL {
         return Ok(commanded(&served, &parts, body).await);
     }
     Ok(answered(&served, &parts.method, &parts.uri, &parts.headers))
@@ -215,20 +216,20 @@ async fn commanded(served: &Served, parts: &Parts, body: Body) -> Response {
 }
 
 fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
-    let page = match uri.path() {
-        "/livez" => Page::Live,
-        "/readyz" => Page::Ready,
-        "/health" => Page::Health,
-        "/metrics" => {
+    let page = match ROUTES.iter().find(|route| route.path == uri.path()).map(|route| route.page) {
+        Some(Page::Metrics(_)) => {
             let accept =
                 headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
             Page::Metrics(Format::accepted(accept))
         }
-        "/gpu-health" => Page::GpuHealth,
-        "/gpu-memory" => Page::GpuMemory,
-        "/performance-metrics" => Page::Performance,
-        "/" => return plain(StatusCode::OK, PATHS.to_owned()),
-        _ => return plain(StatusCode::NOT_FOUND, format!("there is no such page; there are:\n{PATHS}")),
+        Some(page) => page,
+        None if uri.path() == OPENAPI => {
+            return respond(StatusCode::OK, "application/json", Body::from(format!("{:#}\n", openapi())));
+        }
+        None if uri.path() == "/" => return plain(StatusCode::OK, list()),
+        None => {
+            return plain(StatusCode::NOT_FOUND, format!("there is no such page; there are:\n{}", list()));
+        }
     };
     if ![Method::GET, Method::HEAD].contains(method) {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "pages are read with GET\n".to_owned());

@@ -19,6 +19,7 @@ mod health;
 mod host;
 mod http;
 pub(crate) mod metrics;
+mod openapi;
 mod pages;
 mod process;
 mod reports;

@@ -33,17 +33,65 @@ pub(super) enum Page {
     Performance,
 }
 
-/// List of paths and their contents, for requests to other paths.
-pub(super) const PATHS: &str = "\
-/metrics              metrics for Prometheus
-/livez                200 while the process is worth keeping
-/readyz               200 while the pipeline reads, commits and computes
-/health               how each component fares, and why (JSON)
-/gpu-health           how each GPU fares (JSON)
-/gpu-memory           memory of each GPU (JSON)
-/performance-metrics  how fast the pipeline is (JSON)
-POST /control         a command to this process, where there is a token (JSON)
-";
+/// A page and where it is read.
+pub(super) struct Route {
+    pub(super) path: &'static str,
+    /// The page; of metrics its plain form, which a request's `Accept` may change.
+    pub(super) page: Page,
+    /// Contents in words.
+    pub(super) about: &'static str,
+    /// Media type of the answer.
+    pub(super) media: &'static str,
+    /// True if the page is 503 while things are bad.
+    pub(super) may_be_unavailable: bool,
+}
+
+/// Every page, in the order of their list.
+pub(super) const ROUTES: [Route; 7] = [
+    Route::new("/metrics", Page::Metrics(Format::Text), "metrics for Prometheus", TEXT, false),
+    Route::new("/livez", Page::Live, "200 while the process is worth keeping", TEXT, true),
+    Route::new("/readyz", Page::Ready, "200 while the pipeline reads, commits and computes", TEXT, true),
+    Route::new("/health", Page::Health, "state of each component, and why (JSON)", JSON, true),
+    Route::new("/gpu-health", Page::GpuHealth, "state of each GPU (JSON)", JSON, false),
+    Route::new("/gpu-memory", Page::GpuMemory, "memory of each GPU (JSON)", JSON, false),
+    Route::new(
+        "/performance-metrics",
+        Page::Performance,
+        "rates and latencies of the pipeline (JSON)",
+        JSON,
+        false,
+    ),
+];
+
+/// Where commands go.
+pub(super) const CONTROL: &str = "/control";
+/// Where the description of the endpoint is.
+pub(super) const OPENAPI: &str = "/openapi.json";
+
+const TEXT: &str = "text/plain";
+const JSON: &str = "application/json";
+
+impl Route {
+    const fn new(
+        path: &'static str,
+        page: Page,
+        about: &'static str,
+        media: &'static str,
+        may_be_unavailable: bool,
+    ) -> Self {
+        Self { path, page, about, media, may_be_unavailable }
+    }
+}
+
+/// The list of pages, for clients that ask for another one.
+pub(super) fn list() -> String {
+    let pages = ROUTES.iter().map(|route| (route.path.to_owned(), route.about));
+    let others = [
+        (OPENAPI.to_owned(), "this list for tools (OpenAPI)"),
+        (format!("POST {CONTROL}"), "a command to this process, where there is a token (JSON)"),
+    ];
+    pages.chain(others).map(|(path, about)| format!("{path:<22}{about}\n")).collect()
+}
 
 /// Subjects of pages.
 enum Subject {

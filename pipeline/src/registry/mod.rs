@@ -21,6 +21,7 @@
 //!
 //! Records with a schema id in a header are converted to the registry's frame, and treated like all others then.
 
+mod asyncapi;
 mod client;
 mod error;
 mod framed_consumer;
@@ -28,6 +29,7 @@ mod framed_log;
 mod ids;
 mod subjects;
 
+pub use asyncapi::asyncapi;
 pub use client::RegistryClient;
 pub use error::{RegistryError, RegistryProblem};
 pub use framed_log::FramedLog;

@@ -52,7 +52,9 @@ pub enum AnchoredError {
         source: io::Error,
     },
     /// It holds no anchor.
-    #[error("{place}: holds no anchor ({unreadable} lines are no anchors, {foreign} are signed by other keys)")]
+    #[error(
+        "{place}: holds no anchor ({unreadable} lines are no anchors, {foreign} are signed by other keys)"
+    )]
     None {
         /// The file, or the log.
         place: String,

@@ -1,0 +1,142 @@
+//! The topics as an AsyncAPI document: their names as configured, their records' schemas, and who sends and receives.
+
+use serde_json::{Map, Value, json};
+
+use super::subjects::subjects;
+use crate::runtime::Topics;
+
+/// Media type of Avro schemas, by AsyncAPI's table of schema formats.
+const SCHEMA_FORMAT: &str = "application/vnd.apache.avro+json;version=1.9.0";
+
+/// A topic as clients see it.
+struct Channel<'a> {
+    /// Name in the document.
+    name: &'static str,
+    /// The topic.
+    topic: &'a str,
+    /// Contents, for a reader.
+    about: &'static str,
+    /// What a running pipeline does with it; `None` if only other commands use it.
+    action: Option<&'static str>,
+}
+
+/// The topics of a pipeline.
+fn channels(topics: &Topics) -> [Channel<'_>; 12] {
+    let channel = |name, topic, action, about| Channel { name, topic, about, action };
+    let (sends, receives) = (Some("send"), Some("receive"));
+    [
+        channel("ticks", &topics.ticks, receives, "Trades and quotes, one in a record or many in columns."),
+        channel("signals", &topics.signals, sends, "Closed bars with their indicators, and alerts."),
+        channel(
+            "journal",
+            &topics.journal,
+            sends,
+            "Inputs and decisions of the scheduler, chained by hashes.",
+        ),
+        channel("snapshots", &topics.snapshots, sends, "State of a partition at an offset."),
+        channel("late", &topics.late, sends, "Ticks older than the allowed lateness."),
+        channel(
+            "deadLetter",
+            &topics.dead_letter,
+            sends,
+            "Records and rows that cannot be processed, with the reason.",
+        ),
+        channel(
+            "lifecycle",
+            &topics.lifecycle,
+            sends,
+            "Starts, stops, aborts and lost lanes; not transactional.",
+        ),
+        channel(
+            "riskRequests",
+            &topics.risk_requests,
+            receives,
+            "Pricing and portfolio problems, keyed by symbol.",
+        ),
+        channel("riskResults", &topics.risk_results, sends, "One answer or error for each risk request."),
+        channel(
+            "feeds",
+            &topics.feeds,
+            None,
+            "Progress of each source of ticks; written by `warptape feed`.",
+        ),
+        channel("control", &topics.control, receives, "Operators' commands; partition N is for process N."),
+        channel("controlResults", &topics.control_results, sends, "One answer for each command."),
+    ]
+}
+
+/// The AsyncAPI document of these topics.
+pub fn asyncapi(topics: &Topics) -> Value {
+    let subjects = subjects(topics);
+    let (mut of_channels, mut operations) = (Map::new(), Map::new());
+    for Channel { name, topic, about, action } in channels(topics) {
+        let mut messages = Map::new();
+        for subject in subjects.iter().filter(|subject| subject.topic == topic) {
+            let schema: Value = serde_json::from_str(subject.schema.text).expect("schemas are JSON");
+            let message = json!({
+                "name": format!("warptape.{}", subject.schema.name),
+                "title": format!("{} version {}", subject.schema.name, subject.schema.version),
+                "contentType": "application/avro",
+                "payload": {"schemaFormat": SCHEMA_FORMAT, "schema": schema},
+            });
+            messages.insert(format!("{}{}", subject.schema.name, subject.schema.version), message);
+        }
+        of_channels
+            .insert(name.to_owned(), json!({"address": topic, "description": about, "messages": messages}));
+        if let Some(action) = action {
+            let reference = json!({"$ref": format!("#/channels/{name}")});
+            operations.insert(
+                format!("{action}.{name}"),
+                json!({"action": action, "channel": reference, "summary": about}),
+            );
+        }
+    }
+    json!({
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Warptape",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Topics of a Warptape pipeline. Operations are those of `warptape run`. Records are in Avro's single-object encoding, \
+                            or in the frame of a schema registry where one is configured.",
+        },
+        "defaultContentType": "application/avro",
+        "channels": of_channels,
+        "operations": operations,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schema_that_is_written_is_in_the_document_of_its_topic() {
+        let topics = Topics::new("desk.");
+        let document = asyncapi(&topics);
+        let of_channels = document["channels"].as_object().expect("channels");
+        assert_eq!(of_channels.len(), 12);
+        for subject in subjects(&topics) {
+            let channel = of_channels.values().find(|channel| channel["address"] == *subject.topic);
+            let messages =
+                channel.expect("a channel of the topic")["messages"].as_object().expect("messages");
+            let schema: Value = serde_json::from_str(subject.schema.text).expect("JSON");
+            assert!(messages.values().any(|message| message["payload"]["schema"] == schema), "{subject:?}");
+        }
+        for operation in document["operations"].as_object().expect("operations").values() {
+            let reference = operation["channel"]["$ref"].as_str().expect("a reference");
+            assert!(of_channels.contains_key(reference.trim_start_matches("#/channels/")), "{reference}");
+        }
+    }
+
+    /// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-pipeline --lib document_in_docs` writes the file anew.
+    #[test]
+    fn the_document_in_docs_is_that_of_the_default_topics() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/asyncapi.json");
+        let text = format!("{:#}\n", asyncapi(&Topics::new("")));
+        if std::env::var_os("WARPTAPE_UPDATE_DOCS").is_some() {
+            std::fs::write(path, &text).expect("the document");
+        }
+        let found = std::fs::read_to_string(path).expect("the document");
+        assert!(found == text, "run with WARPTAPE_UPDATE_DOCS=1 to write it anew");
+    }
+}
