@@ -72,8 +72,8 @@ pub enum Input {
     CommitEnded(CommitEnded),
     /// A neural network that policies may name by its hash.
     Trained(Trained),
-    /// Progress of this journal in each partition of the source, by its entries before this one. Nobody needs to read
-    /// further back for it.
+    /// Progress of this journal in each partition of the source, by its entries before this one. So a reader needs no
+    /// earlier entries for it.
     Positions(Positions),
 }
 
@@ -233,8 +233,8 @@ impl Wire<'_> for StateBytes {
     }
 }
 
-/// Progress of this journal in each partition of the source, by its entries before this one. Nobody needs to read
-/// further back for it.
+/// Progress of this journal in each partition of the source, by its entries before this one. So a reader needs no
+/// earlier entries for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Positions {
     /// Consumer group of the process.
@@ -252,8 +252,8 @@ pub struct Position {
     pub partition: PartitionId,
     /// Offset of the next tick record to read.
     pub next_offset: i64,
-    /// Offset of the next tick record to read if the transaction in flight when the partition was revoked has
-    /// committed; null if there was none.
+    /// Offset of the next tick record to read if the transaction in flight at the partition's revocation has committed;
+    /// null if there was none.
     pub unsettled_offset: Option<i64>,
     /// Offset of the first risk request without a result; null if no transaction has moved requests.
     pub next_request: Option<i64>,

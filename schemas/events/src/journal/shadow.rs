@@ -17,7 +17,7 @@ pub struct ShadowConfig {
 /// Choice of a policy in the shadow, beside a choice that was made. It has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Shadow {
-    /// Index of the policy in [`ShadowConfig::policies`].
+    /// Index of the policy in `policies` of `ShadowConfig`, from 0.
     pub policy: i32,
     /// Number of the task that was chosen or assigned.
     pub task: TaskId,

@@ -188,7 +188,7 @@ pub enum TaskClass {
     /// Before all other classes.
     #[serde(alias = "critical")]
     Critical,
-    /// Before [`TaskClass::Batch`].
+    /// Before `BATCH`.
     #[default]
     #[serde(alias = "interactive")]
     Interactive,
@@ -378,7 +378,7 @@ pub struct Share {
 pub struct Split {
     /// Number of the task.
     pub task: TaskId,
-    /// Rule of the division: [`SplitPolicy::Equal`] or [`SplitPolicy::Score`].
+    /// Rule of the division: `EQUAL` or `SCORE`.
     pub policy: SplitPolicy,
     /// True if all of these lanes begin in this step.
     pub gang: bool,
