@@ -160,7 +160,7 @@ fn an_entry_with_a_hash_of_another_length_was_changed_after_it_was_written() {
     });
     assert_eq!((divergence.sequence, fields(&divergence)), (5, vec!["entry", "hash"]));
     let text = divergence.to_string();
-    assert!(text.contains("a hash that has not the length of its field"), "{text}");
+    assert!(text.contains("a hash that is not as long as its field"), "{text}");
     assert!(text.contains("its hash does not fit"), "{text}");
 }
 

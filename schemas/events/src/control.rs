@@ -8,19 +8,20 @@ use crate::wire::Wire;
 /// Greatest length of a command's texts in bytes: its id, its sender, a tenant or a policy.
 pub const TEXT_BYTES_MAX: usize = 256;
 
-/// A command for one process of a group: that whose number is the partition of the topic in which the record lies. Each is answered by one
-/// ControlResult.
+/// An operator's command to one process of a group: the process whose number is the partition of the record. Each
+/// command is answered by one `ControlResult`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Control {
-    /// Name by which the answer is found, chosen by the sender; up to 256 bytes, as all texts here.
+    /// Id of the command, chosen by the sender, which its answer repeats. Up to 256 bytes, as all texts here.
     pub id: String,
-    /// When it was sent, in nanoseconds since the epoch.
+    /// Time at which the command was sent, in nanoseconds since the Unix epoch.
     pub at_ns: i64,
-    /// Who sends it, for people.
+    /// Sender of the command, for people.
     pub by: String,
-    /// Until when it may be obeyed, in nanoseconds since the epoch; later it is refused.
+    /// Time until which the command may be executed, in nanoseconds since the Unix epoch. A process that reads it later
+    /// refuses it.
     pub deadline_ns: i64,
-    /// What is to be done.
+    /// The command.
     pub command: ControlCommand,
 }
 
@@ -47,114 +48,115 @@ impl Control {
 /// A command to a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub enum ControlCommand {
-    /// A lane is to give its groups to others, and to get nothing more.
+    /// Takes a lane out of service: it gives its groups to other lanes and gets no further work.
     DrainLane(DrainLane),
-    /// A drained lane is to be used again.
+    /// Puts a drained lane back into service.
     UndrainLane(UndrainLane),
-    /// A lane is to have another weight.
+    /// Gives a lane another weight.
     WeighLane(WeighLane),
-    /// Groups are to move where they would be placed now.
+    /// Moves groups to the lanes on which the placement policy would place them now.
     Rebalance(Rebalance),
-    /// A tenant is to have another share of lanes.
+    /// Gives a tenant another share of the lanes.
     WeighTenant(WeighTenant),
-    /// A lane's breaker is to be held, or to judge by itself.
+    /// Holds a lane's breaker open or closed, or lets the scheduler decide.
     SetBreaker(SetBreaker),
-    /// Another policy is to decide.
+    /// Chooses the policy that decides from now on.
     ChoosePolicy(ChoosePolicy),
-    /// Moves the event time of a partition.
+    /// Sets the greatest event time of a partition: undoes a wrong jump, or follows a right one.
     SetWatermark(SetWatermark),
 }
 
-/// A lane is to give its groups to others, and to get nothing more.
+/// Takes a lane out of service: it gives its groups to other lanes and gets no further work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct DrainLane {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
 }
 
-/// A drained lane is to be used again.
+/// Puts a drained lane back into service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct UndrainLane {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
 }
 
-/// A lane is to have another weight.
+/// Gives a lane another weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct WeighLane {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// Its weight from now on; 0: it stands by.
+    /// New weight of the lane, 0 to 1,000,000; 0: the lane stands by.
     pub weight: i32,
 }
 
-/// Groups are to move where they would be placed now.
+/// Moves groups to the lanes on which the placement policy would place them now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Rebalance {}
 
-/// A tenant is to have another share of lanes.
+/// Gives a tenant another share of the lanes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct WeighTenant {
-    /// The tenant.
+    /// Name of the tenant.
     pub tenant: String,
-    /// Its weight from now on.
+    /// New weight of the tenant, 1 to 1,000. Shares are in proportion to weights.
     pub weight: i32,
 }
 
-/// A lane's breaker is to be held, or to judge by itself.
+/// Holds a lane's breaker open or closed, or lets the scheduler decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SetBreaker {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// How it is held.
+    /// New mode of the breaker.
     pub to: BreakerMode,
 }
 
-/// Who decides on a lane's breaker.
+/// Mode of a lane's breaker, which keeps work from a lane that fails or is slow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum BreakerMode {
-    /// The scheduler, by how the lane fares.
+    /// The scheduler opens and closes the breaker by the lane's failures and speed.
     #[default]
     Auto,
-    /// It is held open: the lane gets nothing.
+    /// The breaker is held open: the lane gets no work while another lane is in service.
     Open,
-    /// It is held closed: the lane is used however it fares.
+    /// The breaker is held closed: the lane gets work, whatever its failures and speed.
     Closed,
 }
 
-/// Another policy is to decide.
+/// Chooses the policy that decides from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct ChoosePolicy {
-    /// What it decides on: `tasks` or `placement`.
+    /// Subject of the policy: `tasks` or `placement`.
     pub of: String,
-    /// Its name.
+    /// Name of the policy, with `@VERSION` if its version is not 1.
     pub name: String,
 }
 
-/// Event time of a partition is to go on from elsewhere: what was wrongly followed is undone, or what was not is followed.
+/// Sets the greatest event time of a partition: undoes a wrong jump, or follows a right one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SetWatermark {
-    /// The partition.
+    /// Partition of the tick topic.
     pub partition: i32,
-    /// The greatest event time from now on, in nanoseconds since the epoch.
+    /// Greatest event time from now on, in nanoseconds since the Unix epoch; positive.
     pub event_time_max_ns: i64,
 }
 
-/// What became of a command.
+/// Outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ControlOutcome {
-    /// It is obeyed.
+    /// The command was executed.
     Done,
-    /// It is not, and nothing changed.
+    /// The command was not executed, and nothing changed.
     Refused,
 }
 
-/// The answer of a process to a command, in the transaction of the journal entry that has its effects. Key: the id of the command.
+/// Answer of a process to a command, in the transaction of the journal entry with the command's effects. The key of the
+/// record is the id of the command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct ControlResult {
-    /// Id of the command; empty where it could not be read.
+    /// Id of the command; empty if the command could not be read.
     pub id: String,
     /// Number of the process in its group, which is the partition of command and answer.
     pub ordinal: i32,
@@ -162,13 +164,13 @@ pub struct ControlResult {
     pub node: String,
     /// Offset of the command.
     pub offset: i64,
-    /// When it was answered, in nanoseconds since the epoch.
+    /// Time of the answer, in nanoseconds since the Unix epoch.
     pub at_ns: i64,
-    /// What became of it.
+    /// Outcome of the command.
     pub outcome: ControlOutcome,
-    /// What was done, or why not, in words.
+    /// Effect of the command, or reason of the refusal, in words.
     pub detail: String,
-    /// Sequence of the journal entry with its effects; null where it came to no decision.
+    /// Sequence number of the journal entry with the command's effects; null if the scheduler made no decision.
     #[wire(default = "null")]
     pub sequence: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! Records that could not be used.
+//! Records that could not be processed.
 
 use std::fmt;
 
@@ -9,45 +9,45 @@ use crate::known::{self, KnownSchema};
 use crate::shape::{Content, Named, Shape, Shaped};
 use crate::wire::Wire;
 
-/// Why a record was rejected, in classes that a dashboard can count.
+/// Reason why a record was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Wire)]
 #[wire(default = "Other")]
 pub enum DeadLetterReason {
-    /// It starts with neither of the headers.
+    /// The record begins with neither an Avro single-object header nor a schema registry header.
     NotFramed,
-    /// No schema with its fingerprint or id is known.
+    /// No schema with the record's fingerprint or id is known.
     UnknownSchema,
-    /// A known record that does not belong on the topic.
+    /// The record's schema is known, but does not fit the topic.
     WrongSchema,
-    /// The bytes end too early.
+    /// The bytes end in the middle of a value.
     Truncated,
     /// Bytes follow the record.
     TrailingBytes,
-    /// Not valid Avro for its schema.
+    /// The bytes are not valid Avro of the record's schema.
     Malformed,
-    /// More rows or symbols than a batch may have, or no row.
+    /// The batch has more than 65,536 rows or symbols, or no row.
     TooManyRows,
-    /// The columns of a batch differ in length.
+    /// The columns of the batch differ in length.
     LengthsDiffer,
-    /// Symbol empty, too long, not printable or not in the dictionary.
+    /// The symbol is empty, too long, not printable UTF-8, not in the dictionary, or one too many for its partition.
     BadSymbol,
-    /// Unknown kind of tick.
+    /// The kind of tick is unknown.
     BadKind,
-    /// Unknown side.
+    /// The side is unknown.
     BadSide,
-    /// A time that is 0, negative, not a number, or far ahead of all before.
+    /// A time is 0, negative, the greatest 64-bit integer, or too far ahead of other times.
     BadTime,
-    /// A price that is not a number or has another scale than its symbol's, or a trade without one.
+    /// A trade has no price, or a price has a wrong scale or is the least or greatest 64-bit integer.
     BadPrice,
-    /// A size that is negative, not a number, or finer than 1e-9.
+    /// A size is negative, the greatest 64-bit integer, finer than 1e-9, or of a wrong scale.
     BadSize,
-    /// A trade with quote fields or a quote with trade fields.
+    /// A trade has values in quote fields, or a quote in trade fields.
     WrongFields,
-    /// The checksum does not fit.
+    /// The checksum does not fit the bytes.
     Checksum,
-    /// See the detail.
+    /// Another reason, which `detail` describes.
     Other,
-    /// A batch of records that cannot be unpacked, or takes too much memory when it is.
+    /// A batch of records cannot be unpacked, or needs too much memory when unpacked.
     UnreadableBatch,
 }
 
@@ -99,44 +99,44 @@ impl DeadLetterReason {
     }
 }
 
-/// A record that could not be used, with the reason and its original bytes, or as many of them as a letter holds. A
-/// function of the log before the record and of the record: a rerun writes the same bytes.
+/// A record that could not be processed, with the reason and as many of its bytes as a letter holds. The letter is a
+/// function of the record and the log before it, so a rerun writes the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct DeadLetter {
-    /// Source topic.
+    /// Topic of the record.
     pub topic: String,
-    /// Partition of the source topic.
+    /// Partition of the record.
     pub partition: i32,
-    /// Offset of the record; of the first one where the letter is of a batch.
+    /// Offset of the record; of the first one if the letter is about a batch of records.
     pub offset: i64,
-    /// Why it was rejected.
+    /// Reason of the rejection.
     pub reason: DeadLetterReason,
-    /// The same in words, with row and field where there is one.
+    /// Reason in words, with row and field if there are any; up to 1,024 bytes.
     pub detail: String,
-    /// Key of the record, if it had one: its first 4,096 bytes.
+    /// Key of the record, up to its first 4,096 bytes; null if the record had none.
     pub key: Option<Vec<u8>>,
-    /// Value of the record, unchanged: its first 524,288 bytes. Where `rows` are named, a record of those alone.
+    /// Value of the record, up to its first 524,288 bytes. If `rows` is not empty: a record of these rows alone.
     pub value: Vec<u8>,
-    /// What is not whole; `None` where key and value are.
+    /// Lengths and hash of the whole key and value if one of them was cut; null otherwise.
     #[wire(default = "null")]
     pub cut: Option<DeadLetterCut>,
-    /// Offset of the last record of a batch that cannot be read; key and value are empty then. Null where the letter is of one record.
+    /// Offset of the last record of a batch that cannot be read; key and value are empty then. Null if the letter is
+    /// about one record.
     #[wire(since = 3, default = "null")]
     pub last_offset: Option<i64>,
-    /// Rows of the record that were rejected, from 0; its other rows were accepted. Empty: the whole record was
-    /// rejected.
+    /// Rejected rows of the record, from 0; its other rows were accepted. Empty: the whole record was rejected.
     #[wire(since = 3, default = "[]")]
     pub rows: Vec<i32>,
 }
 
-/// What a letter does not hold whole.
+/// Lengths and hash of a key and value that are not whole in a letter.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct DeadLetterCut {
-    /// Length of the whole key; 0 if there was none.
+    /// Length of the whole key, in bytes; 0 if there was none.
     pub key_bytes: i64,
-    /// Length of the whole value.
+    /// Length of the whole value, in bytes.
     pub value_bytes: i64,
-    /// BLAKE3 of the whole key followed by the whole value.
+    /// BLAKE3 hash of the whole key followed by the whole value.
     pub digest: DeadLetterDigest,
 }
 
@@ -155,7 +155,7 @@ impl DeadLetter {
     pub const KEY_BYTES_MAX: usize = 4 << 10;
     /// Greatest number of bytes of a value in a letter.
     pub const VALUE_BYTES_MAX: usize = 512 << 10;
-    /// Greatest number of bytes of the detail.
+    /// Greatest number of bytes of the detail in a letter.
     pub const DETAIL_BYTES_MAX: usize = 1 << 10;
 
     /// Returns the first version of the schema that can hold it.
@@ -187,7 +187,7 @@ impl DeadLetter {
         }
     }
 
-    /// Length of the whole value.
+    /// Returns the length of the whole value, in bytes.
     pub fn value_bytes(&self) -> u64 {
         self.cut.as_ref().map_or(self.value.len() as u64, |cut| cut.value_bytes.max(0) as u64)
     }

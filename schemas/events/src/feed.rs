@@ -1,23 +1,23 @@
-//! How far sources of ticks are in the log.
+//! Progress of sources of ticks.
 
 use crate::wire::Wire;
 
-/// How far a source of ticks is in the log: written in the transaction of its ticks, so that they are published once. The newest record of
-/// a key counts; the key is the source and the digest.
+/// Progress of `warptape feed` with a source of ticks. It is written in the transaction of the ticks, so that each tick
+/// is published once. The key is the source and the digest; the newest record of a key counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Wire)]
 pub struct Feed {
-    /// Kind of the source with all that its ticks depend on besides its bytes, such as: csv venue=BINANCE.
+    /// Kind of the source, with all settings that its ticks depend on, such as: csv venue=BINANCE.
     pub source: String,
-    /// Name of the file, for people; empty where there is none.
+    /// Name of the file, for people; empty if there is no file.
     pub name: String,
-    /// BLAKE3 of the file's first `size_bytes` bytes as they are stored, as 64 lower-case hex digits; empty where there is no
+    /// BLAKE3 of the first `size_bytes` bytes of the file as stored, as 64 lower-case hex digits; empty if there is no
     /// file.
     pub digest: String,
-    /// Size of the file when it was fed.
+    /// Size of the file when it was fed, in bytes.
     pub size_bytes: i64,
-    /// Ticks of the source that are in the log: its first ones, in its order.
+    /// Number of the source's ticks that are in the log: its first ones, in its order.
     pub ticks: i64,
-    /// Whether the source had no more.
+    /// True if the source had no more ticks.
     pub is_finished: bool,
 }
 

@@ -107,7 +107,7 @@ impl<const N: usize> Wire<'_> for Digits<N> {
 
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         Self::try_from(cursor.bytes()?)
-            .map_err(|_| cursor.malformed("a hash that has not the length of its field, or is not ASCII"))
+            .map_err(|_| cursor.malformed("a hash that is not as long as its field, or not ASCII"))
     }
 }
 

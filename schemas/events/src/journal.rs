@@ -40,21 +40,22 @@ pub type GroupIndex = i32;
 // `Box`.
 const _: () = assert!(size_of::<JournalEntry>() <= 296);
 
-/// One step of the scheduler as recorded: what it was told, what it decided, and the hashes that prove both.
+/// One step of the scheduler: its input, its decisions, and the hashes that prove both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct JournalEntry {
-    /// Rises by one from 0 over the life of the journal, restarts included.
+    /// Sequence number of the entry. It rises by one from 0 over the life of the journal, restarts included.
     pub sequence: i64,
-    /// Time the shell gave to the step, in nanoseconds since the epoch; never falls within a process life.
+    /// Time of the step, in nanoseconds since the Unix epoch; it never falls within a process life.
     pub at_ns: i64,
-    /// What the scheduler was told.
+    /// Input of the step.
     pub input: Input,
-    /// What it decided, in order.
+    /// Decisions of the step, in order.
     pub decisions: Vec<Decision>,
     /// Hash of the scheduler's state before the step, as 16 lower-case hex digits.
     pub state_hash: Digits<16>,
-    /// BLAKE3 of the previous entry's hash (64 zeros for the first entry) followed by the Avro encoding of this entry up to here, without
-    /// the 10 bytes of the single-object header; 64 lower-case hex digits. The chain shows that an entry was changed, removed or added.
-    /// This field stays the last one in every version.
+    /// BLAKE3 hash that chains the entry to the previous one, as 64 lower-case hex digits. The hashed bytes are the
+    /// previous entry's hash (64 zeros for the first entry) and this entry's Avro encoding up to this field. The
+    /// 10-byte single-object header is not hashed. The chain shows if an entry was changed, removed or added. It is the
+    /// last field in every version.
     pub hash: Digits<64>,
 }

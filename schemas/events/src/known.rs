@@ -68,11 +68,11 @@ known!(
     SNAPSHOT, "Snapshot", "snapshot", 1, 0x4675_df9d_c370_a708
 );
 known!(
-    /// A tick that came too late.
+    /// A tick that arrived too late.
     LATE_TICK, "LateTick", "late_tick", 2, 0x5c5b_9f24_44cc_70e4
 );
 known!(
-    /// A record that could not be used.
+    /// A record that could not be processed.
     DEAD_LETTER, "DeadLetter", "dead_letter", 3, 0xc8bd_88c3_81c9_307c
 );
 known!(

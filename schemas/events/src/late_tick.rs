@@ -1,4 +1,4 @@
-//! Ticks that came after their partition had moved on.
+//! Ticks that arrived after the watermark of their partition had passed them.
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
@@ -6,48 +6,49 @@ use crate::shape::{Shape, Shaped};
 use crate::tick::{Scales, Tick};
 use crate::wire::Wire;
 
-/// A tick that came after its partition had moved on: its event time lies before the watermark. It went here and into no bar.
+/// A tick that arrived too late: its event time is before the watermark of its partition. It is in no bar.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct LateTick {
-    /// Source topic.
+    /// Topic of the tick's record.
     pub topic: String,
-    /// Partition of the source topic.
+    /// Partition of the tick's record.
     pub partition: i32,
-    /// Offset of its record.
+    /// Offset of the tick's record.
     pub offset: i64,
-    /// Row within that record, from 0.
+    /// Row of the tick in its record, from 0.
     pub index: i32,
     /// The tick. Its prices and sizes are 0 if `scaled` has them.
     #[wire(flatten)]
     numbers_e9: Tick,
-    /// Watermark of the partition when the tick came, in nanoseconds since the epoch.
+    /// Watermark of the partition when the tick arrived: greatest event time minus the allowed lateness, in nanoseconds
+    /// since the Unix epoch.
     pub watermark_ns: i64,
     /// Watermark minus event time, in nanoseconds; positive.
     pub lateness_ns: i64,
-    /// The tick's prices and sizes where they are no 64-bit numbers of 1e-9: then the fields that end in `_e9` are 0. Null for all others,
-    /// which are written with version 1 of this schema.
+    /// Prices and sizes of the tick if their scale is not 1e-9; the fields that end in `_e9` are 0 then. Null for all
+    /// other ticks, which are written with version 1 of this schema.
     #[wire(since = 2, default = "null")]
     scaled: Option<ScaledNumbers>,
 }
 
-/// Prices and sizes with their scales.
+/// Prices and sizes of a tick as integers with decimal scales: 1234 with scale 2 is 12.34.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 struct ScaledNumbers {
-    /// Digits of the prices behind the decimal point.
+    /// Scale of the prices: digits behind the decimal point, 0 to 18.
     price_scale: Scale,
-    /// Digits of the sizes behind the decimal point.
+    /// Scale of the sizes: digits behind the decimal point, 0 to 18.
     size_scale: Scale,
-    /// As `price_e9`, with its own scale.
+    /// Trade price, in `price_scale`; 0 for quotes.
     price: i64,
-    /// As `size_e9`, with its own scale.
+    /// Trade size, in `size_scale`; 0 for quotes.
     size: i64,
-    /// As `bid_price_e9`, with its own scale.
+    /// Best bid, in `price_scale`; 0 if there is none, and for trades.
     bid_price: i64,
-    /// As `bid_size_e9`, with its own scale.
+    /// Size at the best bid, in `size_scale`; 0 for trades.
     bid_size: i64,
-    /// As `ask_price_e9`, with its own scale.
+    /// Best offer, in `price_scale`; 0 if there is none, and for trades.
     ask_price: i64,
-    /// As `ask_size_e9`, with its own scale.
+    /// Size at the best offer, in `size_scale`; 0 for trades.
     ask_size: i64,
 }
 

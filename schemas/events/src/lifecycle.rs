@@ -2,45 +2,46 @@
 
 use crate::wire::Wire;
 
-/// What happened.
+/// Kind of an event in the life of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 #[wire(default = "Unknown")]
 pub enum LifecycleEvent {
-    /// An event of a later version.
+    /// An event that a later version added.
     Unknown,
-    /// Configuration is read and the log is open.
+    /// The configuration is read and the log is open.
     Started,
-    /// State is restored; the process goes live.
+    /// State is restored, and its processing goes on.
     Restored,
     /// Everything read is processed and committed.
     Drained,
-    /// Orderly end.
+    /// The process ended in order.
     Stopped,
-    /// Ended by an error.
+    /// The process ended by an error.
     Failed,
     /// A transaction did not commit.
     CommitFailed,
-    /// Whether a transaction committed is not known yet.
+    /// The outcome of a commit is not known yet.
     CommitUnknown,
-    /// A partition came.
+    /// The process got a partition.
     PartitionAssigned,
-    /// A partition went.
+    /// The process lost a partition.
     PartitionRevoked,
     /// A lane stopped working.
     LaneLost,
-    /// A lane works (again).
+    /// A lane works, for the first time or again.
     LaneReady,
 }
 
-/// Something that happened to a process of the pipeline. Not part of any transaction: an abort must not erase its own evidence.
+/// An event in the life of a process. It is not part of any transaction, because an abort must not erase its own
+/// evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Lifecycle {
-    /// When, in nanoseconds since the epoch.
+    /// Time of the event, in nanoseconds since the Unix epoch.
     pub at_ns: i64,
     /// Name of the process in its group.
     pub node: String,
-    /// What.
+    /// Kind of event.
     pub event: LifecycleEvent,
-    /// More, in words; may be empty.
+    /// Details in words; may be empty.
     pub detail: String,
 }

@@ -1,4 +1,4 @@
-//! A statement among the ticks of how far event time has come, by an operator or a process.
+//! A statement of event time among the ticks, by an operator, a process or a feed.
 
 use crate::check::{InvalidTick, TickProblem};
 use crate::cursor::Cursor;
@@ -7,21 +7,24 @@ use crate::frame;
 use crate::known::{self, KnownSchema};
 use crate::wire::Wire;
 
-/// A word among the ticks of a partition: the greatest event time that it has come to, from this record on. An operator says it, and the process
-/// that is told so by a command writes it in the transaction with the answer; or a process says it of a partition that has become quiet. So what
-/// follows is a function of the log alone.
+/// Statement among the ticks of a partition: its greatest event time from this record on. It stands in the log, so that
+/// all that follows is a function of the log. A process writes it for an operator's command, in the transaction of the
+/// answer, or by itself for a quiet partition. A feed writes it for a gap in its ticks.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct SetEventTime {
-    /// Id of the command; empty where a process says it by itself.
+    /// Id of the command; empty if a process writes the record by itself.
     pub id: String,
-    /// Who sent it.
+    /// Sender: an operator, a process or a feed.
     pub by: String,
-    /// The greatest event time from now on, in nanoseconds since the epoch; positive. The watermark is behind it by the allowed lateness.
+    /// Greatest event time from this record on, in nanoseconds since the Unix epoch; positive. The watermark is this
+    /// time minus the allowed lateness.
     pub event_time_max_ns: i64,
-    /// Whether bars that close by it are partial, since event time comes no further by ticks of their own time.
+    /// True if bars that this record closes are marked as partial, because more ticks of their intervals could have
+    /// come.
     #[wire(since = 2, default = "false")]
     pub cuts_bars: bool,
-    /// Whether it is no word at all where event time has come further.
+    /// True if the record may only move event time forward. It has no effect then if event time is as far already, or
+    /// if the partition has none yet.
     #[wire(since = 2, default = "false")]
     pub only_forward: bool,
 }
@@ -57,7 +60,7 @@ impl SetEventTime {
         Ok(read)
     }
 
-    /// Refuses a number that is no event time.
+    /// Refuses a number that cannot be an event time.
     pub fn check(event_time_max_ns: i64) -> Result<(), TickProblem> {
         match event_time_max_ns {
             0 => Err(TickProblem::NoTime),

@@ -15,7 +15,7 @@ pub use warptape_terms::SignalKind;
 impl Shaped for SignalKind {
     const SHAPE: Shape = Shape::Named(&Named {
         name: "SignalKind",
-        doc: "What happened. One bar's signals are emitted in the order of these kinds.",
+        doc: "Kind of a signal. The signals of one bar are written in the order of these kinds.",
         content: Content::Enum { variants: Self::DECLARED, default: None },
     });
 }
@@ -31,47 +31,52 @@ impl<'datum> Wire<'datum> for SignalKind {
     }
 }
 
-/// A closed bar with the indicators after it. It has all its prices, or `exact` has them; a record with some of them is
-/// refused.
+/// A closed bar with the indicators after it. Either all of its price fields are set, or `exact` has the prices; a
+/// record with some of them is refused.
 #[derive(Clone, Debug, PartialEq, Flat)]
 #[wire(check = Bar::check)]
 pub struct Bar {
-    /// First trade price of the bar, scaled by 1e-9: by event time (ties: by arrival) in time bars, by arrival in bars of count and volume.
+    /// Price of the bar's first trade, in units of 1e-9; null if only `exact` has it. Time bars: first by event time,
+    /// ties by arrival. Other bars: first by arrival.
     pub open_e9: Option<i64>,
-    /// Highest trade price of the bar, scaled by 1e-9.
+    /// Highest trade price of the bar, in units of 1e-9; null if only `exact` has it.
     pub high_e9: Option<i64>,
-    /// Lowest trade price of the bar, scaled by 1e-9.
+    /// Lowest trade price of the bar, in units of 1e-9; null if only `exact` has it.
     pub low_e9: Option<i64>,
-    /// Last trade price of the bar, scaled by 1e-9: by event time (ties: by arrival) in time bars, by arrival in bars of count and volume.
+    /// Price of the bar's last trade, in units of 1e-9; null if only `exact` has it. Time bars: last by event time,
+    /// ties by arrival. Other bars: last by arrival.
     pub close_e9: Option<i64>,
-    /// Sum of the trade sizes, scaled by 1e-9; 9223372036854775807 means at least that much.
+    /// Sum of the trade sizes, in units of 1e-9. 9223372036854775807 means at least that much; `exact` has the sum
+    /// then.
     pub volume_e9: i64,
     /// Number of trades in the bar.
     pub trades: i64,
-    /// Best bid by the last quote before the bar's end in event time, scaled by 1e-9; 0 if there is none. Of count and volume bars: not after
-    /// the trade that ends the bar.
+    /// Best bid of the last quote before the bar's end in event time, in units of 1e-9; 0 if there is none. For count
+    /// and volume bars, that quote is not later than the trade that ends the bar. Null if only `exact` has the price.
     pub bid_price_e9: Option<i64>,
-    /// Best offer by the same quote, scaled by 1e-9; 0 if there is none.
+    /// Best offer of the same quote, in units of 1e-9; 0 if there is none. Null if only `exact` has the price.
     pub ask_price_e9: Option<i64>,
     /// Indicator values in the order of [`INDICATORS`]; `None` until enough bars closed.
     #[wire(fields = INDICATOR_FIELDS)]
     pub indicators: [Option<f64>; INDICATOR_COUNT],
-    /// The bar where the fields that end in `_e9` cannot hold it: its symbol's prices have another scale than nine digits behind the decimal
-    /// point, and the prices that end in `_e9` are null; or its volume is more than `volume_e9` says. Null for all others.
+    /// Exact prices and volume of the bar if the `_e9` fields cannot hold them; null otherwise. If the scale of the
+    /// symbol's prices is not nine digits, the `_e9` prices are null. Or the volume exceeds `volume_e9`.
     #[wire(since = 4, default = "null")]
     pub exact: Option<ExactBar>,
-    /// Values of the indicators that are off by default, by name, where the configuration asks for them and enough bars closed.
+    /// Values of further indicators by name: those that are off by default and configured. An indicator is missing
+    /// until enough bars closed.
     #[wire(since = 4, default = "{}")]
     pub further_indicators: BTreeMap<Cow<'static, str>, f64>,
-    /// Whether the bar lacks some of its interval: it begins before the first tick that its partition could see, or it was closed before its
-    /// end.
+    /// True if the bar lacks a part of its interval. It begins before the first tick that its partition could see, or
+    /// was closed before its end.
     #[wire(since = 4, default = "null")]
     pub partial: Option<bool>,
-    /// Sum of the sizes of trades with an aggressive buyer, scaled by 1e-9; 9223372036854775807 means at least that much. Trades whose aggressor
-    /// is not known count in `volume_e9` alone.
+    /// Sum of the sizes of trades with an aggressive buyer, in units of 1e-9; 9223372036854775807 means at least that
+    /// much. Trades with an unknown aggressor count in `volume_e9` alone.
     #[wire(since = 4, default = "null")]
     pub buy_volume_e9: Option<i64>,
-    /// Sum of the sizes of trades with an aggressive seller, likewise.
+    /// Sum of the sizes of trades with an aggressive seller, in units of 1e-9; 9223372036854775807 means at least that
+    /// much.
     #[wire(since = 4, default = "null")]
     pub sell_volume_e9: Option<i64>,
     /// Number of trades with an aggressive buyer.
@@ -80,50 +85,53 @@ pub struct Bar {
     /// Number of trades with an aggressive seller.
     #[wire(since = 4, default = "null")]
     pub sell_trades: Option<i64>,
-    /// Size at `bid_price_e9`, scaled by 1e-9, as `volume_e9`; 0 if the quote tells no sizes, null if there is no bid.
+    /// Size at `bid_price_e9`, in units of 1e-9; 9223372036854775807 means at least that much. 0 if the quote has no
+    /// sizes; null if there is no bid.
     #[wire(since = 4, default = "null")]
     pub bid_size_e9: Option<i64>,
-    /// Size at `ask_price_e9`, likewise.
+    /// Size at `ask_price_e9`, in units of 1e-9; 9223372036854775807 means at least that much. 0 if the quote has no
+    /// sizes; null if there is no offer.
     #[wire(since = 4, default = "null")]
     pub ask_size_e9: Option<i64>,
-    /// Whether the bar's quote is kept no more, because more quotes came after it than are kept: then there is no bid and no ask.
+    /// True if the bar's quote was dropped, because more later quotes arrived than are kept. The bar has no bid and no
+    /// offer then.
     #[wire(since = 4, default = "null")]
     pub quote_forgotten: Option<bool>,
-    /// Buy volume, sell volume and sizes of bid and ask exactly, where one of these four is more than its field says; null otherwise.
+    /// Exact buy volume, sell volume, bid size and ask size if one of them exceeds its `_e9` field; null otherwise.
     #[wire(since = 4, default = "null")]
     pub exact_flow: Option<ExactFlow>,
 }
 
-/// Volumes and sizes that are no 64-bit numbers of 1e-9, as decimal text; 0 where there is none.
+/// Exact volumes and quote sizes of a bar, as decimal text such as 12.5; 0 if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 pub struct ExactFlow {
-    /// As buy_volume_e9, exactly.
+    /// Exact `buy_volume_e9`, in units of 1.
     pub buy_volume: Decimal<9>,
-    /// As sell_volume_e9, exactly.
+    /// Exact `sell_volume_e9`, in units of 1.
     pub sell_volume: Decimal<9>,
-    /// As bid_size_e9, exactly.
+    /// Exact `bid_size_e9`, in units of 1.
     pub bid_size: Decimal<9>,
-    /// As ask_size_e9, exactly.
+    /// Exact `ask_size_e9`, in units of 1.
     pub ask_size: Decimal<9>,
 }
 
-/// A bar with numbers that are not 64-bit numbers of 1e-9, as decimal text: an optional minus sign, digits, and behind a point up to 18 more;
-/// 0.00000812.
+/// Exact prices and volume of a bar, as decimal text such as 0.00000812. A text is an optional minus sign, digits, and
+/// up to 18 digits behind a decimal point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 pub struct ExactBar {
-    /// As open_e9, exactly.
+    /// Exact `open_e9`, in units of 1.
     pub open: Decimal<18>,
-    /// As high_e9, exactly.
+    /// Exact `high_e9`, in units of 1.
     pub high: Decimal<18>,
-    /// As low_e9, exactly.
+    /// Exact `low_e9`, in units of 1.
     pub low: Decimal<18>,
-    /// As close_e9, exactly.
+    /// Exact `close_e9`, in units of 1.
     pub close: Decimal<18>,
-    /// As volume_e9, exactly.
+    /// Exact `volume_e9`, in units of 1.
     pub volume: Decimal<9>,
-    /// As bid_price_e9, exactly.
+    /// Exact `bid_price_e9`, in units of 1; 0 if there is none.
     pub bid_price: Decimal<18>,
-    /// As ask_price_e9, exactly.
+    /// Exact `ask_price_e9`, in units of 1; 0 if there is none.
     pub ask_price: Decimal<18>,
 }
 
@@ -172,7 +180,7 @@ indicators! {
     sma: "Simple moving average of the closes.",
     ema_fast: "Exponential moving average of the closes, short window.",
     ema_slow: "Exponential moving average of the closes, long window.",
-    bollinger_middle: "Middle Bollinger band: moving average of the closes.",
+    bollinger_middle: "Middle Bollinger band: simple moving average of the closes.",
     bollinger_upper: "Upper Bollinger band: middle plus a multiple of the standard deviation.",
     bollinger_lower: "Lower Bollinger band: middle minus a multiple of the standard deviation.",
     rsi: "Relative strength index after Wilder, 0 to 100.",
@@ -187,32 +195,35 @@ indicators! {
     realised_volatility: "Realised volatility of the window: root of the sum of its squared log returns, not annualised.",
 }
 
-/// What the pipeline says about a symbol: a bar that closed with its indicators, or something the indicators show. Flat, so that a row of it is
-/// a row of a table.
+/// A closed bar of a symbol with its indicators, or an alert that the indicators caused. Most fields are flat, so that
+/// a signal is a row of a table.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct Signal<'a> {
-    /// `VENUE:TICKER`.
+    /// Symbol, `VENUE:TICKER`.
     pub symbol: Cow<'a, str>,
-    /// What happened. The fields from `open_e9` on are set for `BAR` and null for every other kind.
+    /// Kind of signal. For `BAR`, the fields from `open_e9` on hold the bar. For other kinds, they are null and
+    /// `further_indicators` is empty.
     pub kind: SignalKind,
-    /// Bar specification as configured: `1s`, `5m`, `tick:100`, `volume:10`.
+    /// Specification of the bar as configured, such as `1s`, `5m`, `tick:100` or `volume:10`.
     pub bar_spec: Cow<'a, str>,
-    /// Start of the bar in nanoseconds since the epoch: start of its interval for time bars, event time of the trade that arrived first for
-    /// others.
+    /// Start of the bar, in nanoseconds since the Unix epoch. Time bars: start of the interval. Other bars: event time
+    /// of the trade that arrived first.
     pub bar_start_ns: i64,
-    /// End of the bar in nanoseconds since the epoch: end (exclusive) of its interval for time bars, event time of the trade that arrived last,
-    /// and filled it, for others: where trades are out of order, that may be before its start.
+    /// End of the bar, in nanoseconds since the Unix epoch. Time bars: end of the interval, exclusive. Other bars:
+    /// event time of the trade that arrived last and filled the bar. It can be before the start if trades are out of
+    /// order.
     pub bar_end_ns: i64,
-    /// Offset, in the tick topic and the partition of the same number, of the record that caused the signal: the trade that filled the bar, or
-    /// the tick that moved the watermark past its end.
+    /// Offset of the record that caused the signal, in the tick topic and the partition of the same number. It has the
+    /// trade that filled the bar, or moved the watermark past the bar's end.
     pub source_offset: i64,
-    /// Row of that tick within its record, from 0.
+    /// Row of the causing tick within that record, from 0.
     pub source_index: i32,
-    /// What crossed: fast EMA, RSI, close or z-score; the close for `BAR`.
+    /// Value that crossed the threshold: fast EMA, RSI, close or z-score. For `BAR`: the close. Prices are not scaled:
+    /// 100.5 is 100.5.
     pub value: f64,
-    /// What it crossed: slow EMA, threshold or band; 0 for `BAR`.
+    /// Threshold that was crossed: slow EMA, RSI threshold, Bollinger band or z-score threshold. For `BAR`: 0.
     pub threshold: f64,
-    /// The bar of a signal of kind `BAR`.
+    /// Bar of a signal of kind `BAR`; `None` for other kinds.
     #[wire(flatten_nullable)]
     pub bar: Option<Bar>,
 }

@@ -1,35 +1,35 @@
-//! Stage state at an offset.
+//! State of a partition's stages at an offset.
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
 use crate::shape::{Content, Named, Shape, Shaped};
 use crate::wire::Wire;
 
-/// One part of the stage state at an offset, in device-neutral bytes.
+/// One part of the state of a partition's stages at an offset, in bytes that any device reads.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Snapshot {
-    /// Partition of the source topic.
+    /// Partition of the tick topic.
     pub partition: i32,
-    /// Symbol group; -1 for the partition's intake: its symbols and watermark; -2 for what is no state: the stage configuration of the
-    /// partition from the offset on, as JSON; from 1048576 on, for pages of symbols that left memory at the offset, which later snapshots
-    /// go on needing.
+    /// Number of the symbol group, from 0. The partition's intake (symbols and watermark) has -1. The stage
+    /// configuration from the offset on, as JSON, has -2; it is no state. Pages of symbols that left memory at the
+    /// offset have 1048576 and above; later snapshots still need them.
     pub group: i32,
     /// Next offset to read: the state contains every record before it.
     pub offset: i64,
     /// Number of this part of the state bytes, from 0.
     pub part: i32,
-    /// Number of parts the state was cut into; at least 1.
+    /// Number of parts of the state, at least 1.
     pub parts: i32,
     /// Version of the layout of the state bytes.
     pub state_version: i32,
-    /// The state bytes, or this part of them.
+    /// State bytes of this part.
     pub state: Vec<u8>,
-    /// BLAKE3 of the Avro encoding of this record up to here, without the 10 bytes of the single-object header. This field stays the last
-    /// one in every version.
+    /// BLAKE3 of the Avro encoding of this record up to this field, without the 10-byte single-object header. It is the
+    /// last field in every version.
     pub checksum: Checksum,
 }
 
-/// The place of a record's checksum, which is computed when the record is written, and compared when it is read.
+/// The place of a record's checksum. The checksum is computed when the record is written, and compared when it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checksum;
 
@@ -50,7 +50,7 @@ impl Wire<'_> for Checksum {
         out.extend_from_slice(&[0; CHECKSUM_SIZE]);
     }
 
-    /// Passes over it; [`check_checksum`] compares it.
+    /// Skips it; [`check_checksum`] compares it.
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         cursor.take(CHECKSUM_SIZE).map(|_| Self)
     }

@@ -5,21 +5,21 @@ use crate::wire::Wire;
 
 pub use crate::symbol_table::SymbolTable;
 
-/// What a tick reports.
+/// Kind of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 #[repr(u8)]
 pub enum TickKind {
-    /// A trade happened: price, size, side and trade id are set.
+    /// A trade, with price, size, side and trade id.
     Trade = 0,
-    /// The best bid or offer changed: the `bid_…` and `ask_…` fields are set.
+    /// A change of the best bid or offer, in the `bid_…` and `ask_…` fields.
     Quote = 1,
 }
 
-/// Who crossed the spread.
+/// Aggressor of a trade: the side that crossed the spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Wire)]
 #[repr(u8)]
 pub enum Side {
-    /// Not known, or a quote.
+    /// The aggressor is unknown, or the tick is a quote.
     #[default]
     None = 0,
     /// The buyer was the aggressor.
@@ -59,47 +59,51 @@ pub struct RowScales {
     pub scales: Scales,
 }
 
-/// One trade or quote: the record that any producer can write. Producers of many ticks use `TickBatch`, which costs the broker and the reader
-/// far less per tick. A trade at a price of 0 is written as `ScaledTickBatch`.
+/// One trade or quote. Producers of many ticks should write `TickBatch`, which costs the broker and the reader far less
+/// per tick. Trades at a price of 0, and prices or sizes that are not 64-bit multiples of 1e-9, need `ScaledTickBatch`.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Tick {
-    /// `VENUE:TICKER`, such as `BINANCE:BTCUSDT`; the same ticker on two venues is two symbols. 1 to 64 bytes of UTF-8 without control
-    /// characters.
+    /// Symbol, `VENUE:TICKER`, such as `BINANCE:BTCUSDT`: 1 to 64 bytes of UTF-8 without control characters. The same
+    /// ticker on two venues is two symbols.
     pub symbol: String,
-    /// Trade or quote. A trade leaves the bid and ask fields 0, a quote leaves `trade_id`, `side`, `price_e9` and `size_e9` 0.
+    /// Trade or quote. A trade has 0 in the bid and ask fields. A quote has 0 in `trade_id`, `price_e9` and `size_e9`,
+    /// and the side `NONE`.
     pub kind: TickKind,
-    /// Time of the event at the venue, in nanoseconds since 1970-01-01T00:00:00Z. Positive. Bars are cut by this time.
+    /// Time of the event at the venue, in nanoseconds since 1970-01-01T00:00:00Z; positive. Bars are cut by this time.
     pub event_time_ns: i64,
-    /// Time the recorder received it, in nanoseconds since the epoch; 0 where unknown. It may lie before the event time: real clocks do
-    /// that.
+    /// Time at which the recorder received the tick, in nanoseconds since the Unix epoch; 0 if unknown. It may be
+    /// before the event time, because clocks differ.
     #[wire(default = "0")]
     pub receive_time_ns: i64,
-    /// The venue's trade id; 0 for quotes and where unknown.
+    /// Trade id of the venue; 0 if unknown, and for quotes.
     #[wire(default = "0")]
     pub trade_id: i64,
-    /// The aggressor of a trade.
+    /// Aggressor of a trade; `NONE` if unknown, and for quotes.
     #[wire(default = "\"NONE\"")]
     pub side: Side,
-    /// Trade price scaled by 1e-9: 61,234.5 is 61234500000000. Negative prices are prices of spreads and energy. 0 for quotes.
+    /// Trade price, in units of 1e-9: 61,234.5 is 61234500000000. It is not 0 for a trade, and may be negative, as for
+    /// spreads and energy. 0 for quotes.
     #[wire(default = "0")]
     pub price_e9: i64,
-    /// Trade size scaled by 1e-9; 0 for quotes.
+    /// Trade size, in units of 1e-9; 0 or more; 0 for quotes.
     #[wire(default = "0")]
     pub size_e9: i64,
-    /// Best bid scaled by 1e-9; 0 where there is none, and for trades.
+    /// Best bid, in units of 1e-9; 0 if there is none, and for trades. It may be negative.
     #[wire(default = "0")]
     pub bid_price_e9: i64,
-    /// Size at the best bid scaled by 1e-9; 0 for trades.
+    /// Size at the best bid, in units of 1e-9; 0 for trades. If both sizes are 0, sizes are unknown; otherwise a side
+    /// of size 0 has no orders.
     #[wire(default = "0")]
     pub bid_size_e9: i64,
-    /// Best offer scaled by 1e-9; 0 where there is none, and for trades.
+    /// Best offer, in units of 1e-9; 0 if there is none, and for trades. It may be negative.
     #[wire(default = "0")]
     pub ask_price_e9: i64,
-    /// Size at the best offer scaled by 1e-9; 0 for trades.
+    /// Size at the best offer, in units of 1e-9; 0 for trades. If both sizes are 0, sizes are unknown; otherwise a side
+    /// of size 0 has no orders.
     #[wire(default = "0")]
     pub ask_size_e9: i64,
-    /// Scales of prices and sizes. A record `Tick` has no field for them, so it is not written for scales other than
-    /// [`Scales::E9`].
+    /// Scales of prices and sizes. The record `Tick` has no field for them, so only ticks with [`Scales::E9`] are
+    /// written as one.
     #[wire(skip)]
     pub scales: Scales,
 }

@@ -9,99 +9,109 @@ use crate::tick::{Scales, Side, Tick, TickKind};
 use crate::varint::put_long;
 use crate::wire::Wire;
 
-/// Many ticks of one partition in one record, by columns: row i is made of item i of each array, and rows are in log order. All arrays but
-/// `symbols` have one item per row; those with a default may be left empty instead, which means the default in every row. 1 to 65,536 rows.
-/// A bad row is rejected by itself.
+/// Many ticks of one partition in one record, by columns and in log order: row i has item i of each array. A record has
+/// 1 to 65,536 rows. Every array except `symbols` has one item per row. An array with a default may be empty, which
+/// means the default in every row. A bad row is rejected alone.
 #[derive(Wire)]
 pub struct TickBatch<'a> {
-    /// Dictionary of the symbols in this record, each `VENUE:TICKER` of 1 to 64 bytes of UTF-8 without control characters. An entry that no
-    /// row uses has no effect.
+    /// Dictionary of the record's symbols, each `VENUE:TICKER` in 1 to 64 bytes of UTF-8 without control characters.
+    /// Unused entries have no effect.
     symbols: Vec<Cow<'a, str>>,
-    /// Index of each row into `symbols`, from 0.
+    /// Symbol of each row: its index in `symbols`, from 0.
     symbol: Vec<i32>,
-    /// Kind of each row. A trade leaves the bid and ask columns 0, a quote leaves `trade_id`, `side`, `price_e9` and `size_e9` 0.
+    /// Kind of each row. A trade has 0 in the bid and ask columns. A quote has 0 in `trade_id`, `price_e9` and
+    /// `size_e9`, and the side `NONE`.
     kind: Column<'a, Kind>,
-    /// Venue time of each row, in nanoseconds since the epoch; positive.
+    /// Time of each row's event at the venue, in nanoseconds since 1970-01-01T00:00:00Z; positive.
     event_time_ns: Column<'a, EventTime>,
-    /// Recorder time of each row, in nanoseconds since the epoch, 0 where unknown. Empty: 0 in every row.
+    /// Time at which the recorder received each row, in nanoseconds since the Unix epoch; 0 if unknown. Empty: 0 in
+    /// every row.
     #[wire(default = "[]")]
     receive_time_ns: Column<'a, ReceiveTime>,
-    /// Venue trade id of each row; 0 for quotes and where unknown. Empty: 0 in every row.
+    /// Trade id of the venue for each row; 0 if unknown, and for quotes. Empty: 0 in every row.
     #[wire(default = "[]")]
     trade_id: Column<'a, TradeId>,
-    /// Aggressor of each trade. Empty: `NONE` in every row.
+    /// Aggressor of each trade; `NONE` if unknown, and for quotes. Empty: `NONE` in every row.
     #[wire(default = "[]")]
     side: Column<'a, Aggressor>,
-    /// Trade price of each row scaled by 1e-9. Negative prices are prices of spreads and energy; 0 is none: a trade at 0 is written as
-    /// `ScaledTickBatch`. 0 for quotes. Empty: 0 in every row.
+    /// Trade price of each row, in units of 1e-9; 0 for quotes. It may be negative, as for spreads and energy. 0 means
+    /// no price, so trades at 0 need `ScaledTickBatch`. Empty: 0 in every row.
     #[wire(default = "[]")]
     price_e9: Column<'a, Price>,
-    /// Trade size of each row scaled by 1e-9; 0 for quotes. Empty: 0 in every row.
+    /// Trade size of each row, in units of 1e-9; 0 or more; 0 for quotes. Empty: 0 in every row.
     #[wire(default = "[]")]
     size_e9: Column<'a, Size>,
-    /// Best bid of each row scaled by 1e-9; 0 where there is none, and for trades. Empty: 0 in every row.
+    /// Best bid of each row, in units of 1e-9; 0 if there is none, and for trades. Empty: 0 in every row.
     #[wire(default = "[]")]
     bid_price_e9: Column<'a, BidPrice>,
-    /// Size at the best bid of each row scaled by 1e-9; 0 for trades. Empty: 0 in every row.
+    /// Size at the best bid of each row, in units of 1e-9; 0 for trades. If both sizes of a quote are 0, they are
+    /// unknown; otherwise a side of size 0 has no orders. Empty: 0 in every row.
     #[wire(default = "[]")]
     bid_size_e9: Column<'a, BidSize>,
-    /// Best offer of each row scaled by 1e-9; 0 where there is none, and for trades. Empty: 0 in every row.
+    /// Best offer of each row, in units of 1e-9; 0 if there is none, and for trades. Empty: 0 in every row.
     #[wire(default = "[]")]
     ask_price_e9: Column<'a, AskPrice>,
-    /// Size at the best offer of each row scaled by 1e-9; 0 for trades. Empty: 0 in every row.
+    /// Size at the best offer of each row, in units of 1e-9; 0 for trades. If both sizes of a quote are 0, they are
+    /// unknown; otherwise a side of size 0 has no orders. Empty: 0 in every row.
     #[wire(default = "[]")]
     ask_size_e9: Column<'a, AskSize>,
 }
 
-/// Ticks whose prices or sizes are no 64-bit numbers of 1e-9, and prices of 0: as `TickBatch`, but prices and sizes are decimal numbers with a
-/// scale, which is the number of digits behind the decimal point. Row i is made of item i of each array, and rows are in log order. `symbols`,
-/// `price_scale` and `size_scale` have one item per entry of the dictionary; all others have one item per row, and those with a default may be
-/// left empty instead, which means the default in every row. 1 to 65,536 rows. A bad row is rejected by itself. A symbol's
-/// prices have one scale in all of its partition, that of its first tick there: prices of another scale are accepted where they can be
-/// written with it exactly.
+/// Many ticks of one partition in one record, by columns, with a decimal scale for prices and sizes. It serves trades
+/// at a price of 0, and numbers that are not 64-bit multiples of 1e-9. A scale is the number of digits behind the
+/// decimal point: 1234 with scale 2 is 12.34. Row i has item i of each array, in log order; a record has 1 to 65,536
+/// rows. `symbols`, `price_scale` and `size_scale` have one item per entry of the dictionary; every other array has one
+/// item per row. An array with a default may be empty, which means the default in every row. A bad row is rejected
+/// alone. The first tick of a symbol in a partition sets the scale of its prices there. Prices of another scale are
+/// accepted if they are exact in that one.
 #[derive(Wire)]
 pub struct ScaledTickBatch<'a> {
-    /// Dictionary of the symbols in this record, each `VENUE:TICKER` of 1 to 64 bytes of UTF-8 without control characters. An entry that no
-    /// row uses has no effect. A symbol may stand in several entries, with different scales.
+    /// Dictionary of the record's symbols, each `VENUE:TICKER` in 1 to 64 bytes of UTF-8 without control characters.
+    /// Unused entries have no effect. A symbol may have several entries, with different scales.
     symbols: Vec<Cow<'a, str>>,
-    /// Scale of the prices of each entry's rows: 0 to 18 digits behind the decimal point.
+    /// Scale of the prices in each entry's rows: 0 to 18 digits behind the decimal point.
     price_scale: Vec<i32>,
-    /// Scale of the sizes of each entry's rows: 0 to 18 digits behind the decimal point. Sizes are kept in 1e-9: more than nine digits are
-    /// accepted where those behind the ninth are 0.
+    /// Scale of the sizes in each entry's rows: 0 to 18 digits behind the decimal point. Sizes are kept in units of
+    /// 1e-9, so digits behind the ninth must be 0.
     size_scale: Vec<i32>,
-    /// Index of each row into `symbols`, from 0: its symbol and its scales.
+    /// Entry of each row, which gives its symbol and scales: the index in `symbols`, from 0.
     symbol: Vec<i32>,
-    /// Kind of each row. A trade leaves the bid and ask columns 0, a quote leaves `trade_id`, `side`, `price` and `size` 0.
+    /// Kind of each row. A trade has 0 in the bid and ask columns. A quote has 0 in `trade_id`, `price` and `size`, and
+    /// the side `NONE`.
     kind: Column<'a, Kind>,
-    /// Venue time of each row, in nanoseconds since the epoch; positive.
+    /// Time of each row's event at the venue, in nanoseconds since 1970-01-01T00:00:00Z; positive.
     event_time_ns: Column<'a, EventTime>,
-    /// Recorder time of each row, in nanoseconds since the epoch, 0 where unknown. Empty: 0 in every row.
-    #[wire(default = "[]")]
-    receive_time_ns: Column<'a, ReceiveTime>,
-    /// Venue trade id of each row; 0 for quotes and where unknown. Empty: 0 in every row.
-    #[wire(default = "[]")]
-    trade_id: Column<'a, TradeId>,
-    /// Aggressor of each trade. Empty: `NONE` in every row.
-    #[wire(default = "[]")]
-    side: Column<'a, Aggressor>,
-    /// Trade price of each row, of either sign or 0; 0 for quotes. Empty: 0 in every row, which must be quotes then.
-    #[wire(default = "[]")]
-    price: Column<'a, Price>,
-    /// Trade size of each row; 0 for quotes. Empty: 0 in every row.
-    #[wire(default = "[]")]
-    size: Column<'a, Size>,
-    /// Best bid of each row, of either sign; 0 where there is none, which a bid of 0 cannot be told from, and for trades. Empty: 0 in every
-    /// row.
-    #[wire(default = "[]")]
-    bid_price: Column<'a, BidPrice>,
-    /// Size at the best bid of each row; 0 for trades. Empty: 0 in every row.
-    #[wire(default = "[]")]
-    bid_size: Column<'a, BidSize>,
-    /// Best offer of each row, of either sign; 0 where there is none, which an offer of 0 cannot be told from, and for trades. Empty: 0 in
+    /// Time at which the recorder received each row, in nanoseconds since the Unix epoch; 0 if unknown. Empty: 0 in
     /// every row.
     #[wire(default = "[]")]
+    receive_time_ns: Column<'a, ReceiveTime>,
+    /// Trade id of the venue for each row; 0 if unknown, and for quotes. Empty: 0 in every row.
+    #[wire(default = "[]")]
+    trade_id: Column<'a, TradeId>,
+    /// Aggressor of each trade; `NONE` if unknown, and for quotes. Empty: `NONE` in every row.
+    #[wire(default = "[]")]
+    side: Column<'a, Aggressor>,
+    /// Trade price of each row, in its price scale; 0 for quotes. A trade's price may be negative or 0. Empty: 0 in
+    /// every row, and all rows must be quotes.
+    #[wire(default = "[]")]
+    price: Column<'a, Price>,
+    /// Trade size of each row, in its size scale; 0 or more; 0 for quotes. Empty: 0 in every row.
+    #[wire(default = "[]")]
+    size: Column<'a, Size>,
+    /// Best bid of each row, in its price scale; 0 if there is none, and for trades. It may be negative. A bid at 0
+    /// counts if its size is not 0. Empty: 0 in every row.
+    #[wire(default = "[]")]
+    bid_price: Column<'a, BidPrice>,
+    /// Size at the best bid of each row, in its size scale; 0 for trades. If both sizes of a quote are 0, they are
+    /// unknown; otherwise a side of size 0 has no orders. Empty: 0 in every row.
+    #[wire(default = "[]")]
+    bid_size: Column<'a, BidSize>,
+    /// Best offer of each row, in its price scale; 0 if there is none, and for trades. It may be negative. An offer at
+    /// 0 counts if its size is not 0. Empty: 0 in every row.
+    #[wire(default = "[]")]
     ask_price: Column<'a, AskPrice>,
-    /// Size at the best offer of each row; 0 for trades. Empty: 0 in every row.
+    /// Size at the best offer of each row, in its size scale; 0 for trades. If both sizes of a quote are 0, they are
+    /// unknown; otherwise a side of size 0 has no orders. Empty: 0 in every row.
     #[wire(default = "[]")]
     ask_size: Column<'a, AskSize>,
 }

@@ -25,10 +25,8 @@ impl<'a> Member<'a> {
         let refused = match said.place {
             Layout::Field => None,
             _ if said.default.is_some() => Some("only a field of the record has a default"),
-            Layout::Skipped if said.since > 1 => Some("what is no field of the record has no version"),
-            Layout::Fields(_) if !matches!(kind, Type::Array(_)) => {
-                Some("fields that are declared elsewhere are an array here")
-            }
+            Layout::Skipped if said.since > 1 => Some("a skipped field has no version"),
+            Layout::Fields(_) if !matches!(kind, Type::Array(_)) => Some("`fields` needs an array"),
             _ => None,
         };
         match refused {
@@ -137,7 +135,7 @@ fn is_option(kind: &Type) -> bool {
 fn members<'a>(name: &Ident, fields: &'a Fields) -> Result<Vec<Member<'a>>, Error> {
     let members = fields.iter().map(|field| Member::of(name, field)).collect::<Result<Vec<_>, _>>()?;
     if !members.is_sorted_by_key(|member| member.said.since) {
-        return Err(Error::new(name.span(), "fields that came later are the last ones"));
+        return Err(Error::new(name.span(), "fields of later versions must be the last ones"));
     }
     Ok(members)
 }
@@ -216,7 +214,7 @@ pub(crate) fn flat(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, 
     let name = &input.ident;
     let members = members(name, fields)?;
     if let Some(member) = members.iter().find(|member| !member.may_be_flat()) {
-        return Err(Error::new(member.name.span(), "a record that is flattened has no such field"));
+        return Err(Error::new(member.name.span(), "a flattened record cannot have this field"));
     }
     let shaped = shaped(input, &members);
     let record = quote! { record };
@@ -251,7 +249,7 @@ pub(crate) fn flat(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, 
     if given.is_empty() {
         return Err(Error::new(
             name.span(),
-            "a record that is flattened has a field by which one sees that it is there",
+            "a flattened record needs a field that is never null and has no default",
         ));
     }
     let (other_names, other_kinds) =

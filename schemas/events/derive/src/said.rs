@@ -20,7 +20,7 @@ pub(crate) enum Layout {
     Flattened,
     /// `flatten_nullable`: the fields of the optional record that is its type.
     FlattenedNullable,
-    /// `fields = …`: fields that are declared elsewhere.
+    /// `fields = …`: fields of an array, which are declared elsewhere.
     Fields(Path),
     /// `skip`: no field.
     Skipped,
@@ -55,7 +55,7 @@ impl Said {
                     places += 1;
                     return match places {
                         1 => Ok(()),
-                        _ => Err(meta.error("a field lies in the record in one way")),
+                        _ => Err(meta.error("a field has one of flatten, flatten_nullable, fields, skip")),
                     };
                 }
                 match word.as_deref() {

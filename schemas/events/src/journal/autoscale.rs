@@ -4,43 +4,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::Wire;
 
-/// Which load lanes are wanted for.
+/// Load for which lanes are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AutoscalePolicy {
-    /// What lanes did in the last window.
+    /// The load of the last window.
     #[default]
     Reactive,
-    /// What is forecast.
+    /// The forecast load.
     Predictive,
 }
 
-/// How lanes are wanted.
+/// Configuration of autoscaling, which judges how many lanes a load needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct AutoscaleConfig {
-    /// Which load lanes are wanted for.
+    /// Load for which lanes are wanted.
     pub policy: AutoscalePolicy,
-    /// Fewest lanes that are wanted, at least 1.
+    /// Minimum number of lanes, at least 1.
     pub lanes_min: i32,
-    /// Most lanes that are wanted.
+    /// Maximum number of lanes.
     pub lanes_max: i32,
-    /// Length of a window, in nanoseconds.
+    /// Length of a window, in nanoseconds. The load is judged once per window.
     pub window_ns: i64,
-    /// Wanted share of lane time in which lanes work, in percent.
+    /// Target share of lane time in which lanes work, in percent.
     pub utilization_percent: i32,
-    /// Fewer lanes are wanted only if they would work so many percent of their time less than the target.
+    /// Margin below the target utilization, in percentage points. Fewer lanes are wanted only if they would work that
+    /// much less than the target.
     pub hysteresis_percent: i32,
-    /// Windows for which fewer lanes must have done before fewer are wanted; 0: none.
+    /// Number of windows in which fewer lanes must have been enough before fewer are wanted; 0: none.
     pub hold_windows: i32,
-    /// Time in which waiting work is to be worked off, in nanoseconds.
+    /// Time in which waiting work is to be done, in nanoseconds.
     pub clear_ns: i64,
-    /// Time from the wish for a lane until it works, in nanoseconds: how far the forecast looks ahead.
+    /// Time from the wish for a lane until it works, in nanoseconds. Forecasts look ahead this far.
     pub start_ns: i64,
-    /// Windows of a season of what arrives; 0: it is found.
+    /// Number of windows in a season of arrivals, such as a day; 0: the scheduler finds the season.
     pub season_windows: i32,
-    /// Forecasts whose mean error is above so many percent of the mean load are not gone by.
+    /// Maximum mean error of forecasts, in percent of the mean load. Forecasts with a greater error are not used.
     pub error_percent_max: i32,
-    /// What arrives is an anomaly if it is further from its forecast than so many robust standard deviations; 0: nothing is.
+    /// Distance from the forecast beyond which arrivals are an anomaly, in robust standard deviations; 0: nothing is an
+    /// anomaly.
     pub anomaly_deviations: i32,
 }
 
@@ -64,49 +66,54 @@ impl Default for AutoscaleConfig {
     }
 }
 
-/// Another number of lanes is wanted than before, and what that was judged on. A load is a number of lanes that work without a pause.
+/// The number of lanes wanted has changed, with the figures behind it. A load is a number of lanes that work without
+/// pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Scale {
-    /// Lanes that are wanted.
+    /// Number of lanes wanted.
     pub lanes: i32,
-    /// Lanes that were wanted before.
+    /// Number of lanes wanted before.
     pub lanes_before: i32,
-    /// Lanes of this process that are ready and in full service.
+    /// Number of this process's lanes that are ready and in full service.
     pub lanes_in_service: i32,
-    /// Why so many.
+    /// Reason for the number of lanes.
     pub reason: ScaleReason,
-    /// Share of the window in which the lanes in service worked, in percent; above 100 where work ended that had begun before.
+    /// Share of the window in which the lanes in service worked, in percent. It can exceed 100 if work ended that began
+    /// before the window.
     pub utilization_percent: i64,
-    /// What waits, as lane time in nanoseconds.
+    /// Waiting work, in nanoseconds of lane time.
     pub waiting_ns: i64,
-    /// The load that arrived in the window, in millionths of a lane.
+    /// Load that arrived in the window, in millionths of a lane.
     pub arrived_e6: i64,
-    /// The load that lanes are wanted for, without what waits, in millionths of a lane.
+    /// Load for which lanes are wanted, without waiting work, in millionths of a lane.
     pub load_e6: i64,
-    /// The greatest load that is forecast until a lane that is started now works, likewise; null: nothing is known.
+    /// Greatest load that is forecast until a lane that is started now works, in millionths of a lane; null if there is
+    /// no forecast.
     pub forecast_e6: Option<i64>,
-    /// Mean error of forecasts as far ahead, in millionths of the mean load; null: too few could be compared.
+    /// Mean error of forecasts that look as far ahead, in millionths of the mean load; null if too few could be
+    /// compared.
     pub error_ppm: Option<i64>,
-    /// How far what arrived was from its forecast, in thousandths of a robust standard deviation; null: too little is known.
+    /// Distance of the arrived load from its forecast, in thousandths of a robust standard deviation; null if too
+    /// little is known.
     pub deviations_e3: Option<i64>,
-    /// Windows of the season that forecasts go by; 0: none.
+    /// Number of windows in the season that forecasts use; 0: none.
     pub season_windows: i32,
 }
 
-/// Why so many lanes are wanted.
+/// Reason for the number of lanes wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ScaleReason {
-    /// What lanes did in the last window asks for so many.
+    /// The load of the last window needs this number.
     Utilization,
-    /// Waiting work asks for one or more of them.
+    /// Waiting work needs one or more of the lanes.
     Waiting,
-    /// What is forecast asks for so many.
+    /// The forecast load needs this number.
     Forecast,
-    /// What arrived is an anomaly, so that what lanes did counts beside the forecast.
+    /// Arrivals are an anomaly, so the greater of the forecast and the last window's load counts.
     Anomaly,
-    /// Fewer would do, but not by the hysteresis, or not for long enough.
+    /// Fewer lanes would be enough, but not by the hysteresis, or not for long enough.
     Hold,
-    /// The fewest or the most that may be wanted.
+    /// The number is the configured minimum or maximum.
     Limit,
 }

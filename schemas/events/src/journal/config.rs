@@ -5,31 +5,34 @@ use serde::{Deserialize, Serialize};
 use super::{LaneId, LaneKind, RiskConfig};
 use crate::wire::Wire;
 
-/// Limits and weights of the scheduler. Recorded in [`Input::Started`], so that a journal explains itself.
+/// Limits and weights of the scheduler. `Started` records them, so that a journal explains itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SchedulerConfig {
-    /// The placement policy: `NAME` or `NAME@VERSION`, and behind a slash the bytes that a step decides at most.
+    /// Placement policy: `NAME` or `NAME@VERSION`, and optionally `/BYTES`. `BYTES` is about the most that one step
+    /// decides, in bytes of the journal.
     pub placement_policy: String,
-    /// Seed of the policy's counter-addressed hash streams.
+    /// Seed of the policy's random streams. A draw is a hash of the stream and a counter.
     pub placement_seed: i64,
-    /// A lane takes at most `ceil(load_factor_percent / 100 × its weighted share)` groups. At least 100.
+    /// Bound on a lane's groups, in percent of its weighted share; at least 100. A lane takes at most
+    /// `ceil(load_factor_percent / 100 × share)` groups.
     pub load_factor_percent: i32,
-    /// Rows a lane may have in flight.
+    /// Maximum number of rows in flight on a lane.
     pub lane_credit_rows: i64,
-    /// Bytes a lane may have in flight.
+    /// Maximum number of bytes in flight on a lane.
     pub lane_credit_bytes: i64,
-    /// Batches a lane may have in flight (2 = one running, one queued).
+    /// Maximum number of batches in flight on a lane; 2: one runs, and one is queued.
     pub lane_batches_max: i32,
-    /// Rows of the largest batch.
+    /// Maximum number of rows in a batch.
     pub batch_rows_max: i64,
-    /// A busy lane is given a further batch early enough that its oldest row is predicted to finish within this time
-    /// from its arrival, in nanoseconds.
+    /// Time from a row's arrival within which its batch should finish, in nanoseconds. A busy lane gets a further batch
+    /// early enough for that.
     pub row_deadline_ns: i64,
-    /// A partition is paused at the source when this many of its rows wait on the host.
+    /// Number of a partition's rows waiting on the host from which its source is paused.
     pub high_water_rows: i64,
-    /// A paused partition is resumed when no more than this many of its rows wait on the host.
+    /// Number of a paused partition's rows waiting on the host down to which its source is resumed.
     pub low_water_rows: i64,
-    /// Time between looks at which groups are better off on lanes of the other kind, in nanoseconds; 0: never.
+    /// Time between checks whether groups are better off on lanes of the other kind (processor or GPU), in nanoseconds;
+    /// 0: never.
     #[wire(default = "0")]
     pub route_interval_ns: i64,
     /// Limits and weights of risk tasks.
@@ -37,75 +40,77 @@ pub struct SchedulerConfig {
         default = r#"{"slice_ns": 500000, "tasks_max": 10000, "split": "DYNAMIC", "tenant_weights": [], "bytes_max": 268435456, "quantum_ns": 0, "policy": "", "price_interval_ns": 0, "critical_percent": 0, "ageing_ns": 0, "predictor": 0, "queues": {"quotas": [], "delay_target_ns": 0, "delay_interval_ns": 0, "in_flight_min": 0}, "explore_ppm": 0, "steals": false}"#
     )]
     pub risk: RiskConfig,
-    /// When lanes are taken out of service; `None`: never.
+    /// Settings of the lanes' breakers; `None`: lanes have no breakers.
     #[wire(default = "null")]
     pub breakers: Option<BreakerConfig>,
-    /// Length of a window in which the placement policy `balanced` measures what lanes have to do, and after which it moves groups, in
-    /// nanoseconds; 0: it measures nothing and moves none.
+    /// Length of a window of the placement policy `balanced`, in nanoseconds. It measures the load of lanes in a
+    /// window, and then moves groups. 0: it does neither.
     #[wire(default = "0")]
     pub balance_interval_ns: i64,
 }
 
-/// When a lane's breaker opens, and how it closes again.
+/// Settings of the lanes' breakers. A breaker keeps work from a lane that fails or is slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct BreakerConfig {
-    /// Losses of a lane within `window_ns` that open its breaker; 0: none do.
+    /// Number of losses of a lane within `window_ns` that opens its breaker; 0: losses never do.
     pub losses_max: i32,
     /// Time in which losses are counted, in nanoseconds.
     pub window_ns: i64,
-    /// A lane that takes so many percent of what its batches are predicted to take, relative to the other lanes, is slow; 0: none is.
+    /// Service time from which a lane is slow, in percent of the prediction and relative to other lanes; 0: no lane is
+    /// slow.
     pub slow_percent: i32,
-    /// How long it has to be slow without a break, in nanoseconds.
+    /// Time for which a lane must be slow without a break before its breaker opens, in nanoseconds.
     pub slow_ns: i64,
-    /// Time between the opening and the first probes, in nanoseconds. It doubles with each opening that follows failed probes.
+    /// Time from the opening of a breaker to its first probes, in nanoseconds. It doubles with each opening that
+    /// follows failed probes.
     pub probe_ns: i64,
-    /// The longest such time, in nanoseconds.
+    /// Maximum time from an opening to its first probes, in nanoseconds.
     pub probe_ns_max: i64,
-    /// Batches and slices that have to succeed before the breaker closes.
+    /// Number of batches and slices that must succeed before the breaker closes.
     pub probes: i32,
-    /// A lane whose device has less than this left before it throttles gets a part of its weight alone, in degrees Celsius; 0: all
-    /// have all of it.
+    /// Distance of a device from its throttling temperature below which its lane gets a part of its weight only, in
+    /// degrees Celsius. 0: all weights count in full.
     pub headroom_c: i32,
-    /// A lane whose device has less than so many percent of its memory free gets no further groups while another lane can take them,
-    /// until it has twice as many; 0: memory does not count.
+    /// Free share of device memory below which a lane gets no further groups while another lane can take them, in
+    /// percent. It gets groups again at twice that share. 0: memory does not count.
     pub memory_free_percent: i32,
 }
 
-/// One lane as configured.
+/// One lane as configured: a worker that owns a device, or a share of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct LaneSpec {
-    /// The lane's index.
+    /// Number of the lane, from 0 in configuration order.
     pub lane: LaneId,
-    /// Device name, such as `cpu:0`.
+    /// Name of the device, such as `cpu:0`.
     pub device: String,
-    /// Relative speed, for weighted placement; equal lanes have equal weights. 0: the lane stands by, and gets groups only
-    /// when no lane with a weight is ready, or when their route names its kind.
+    /// Relative speed, for weighted placement; equal lanes have equal weights. 0: the lane stands by. It gets groups
+    /// only if no lane with a weight is ready, or if their route names its kind.
     pub weight: i32,
-    /// Lanes of one class are alike: GPUs of one model and MIG profile, or the processor with one instruction set. Speeds are
-    /// learnt by class. Empty: the class is the lane's kind.
+    /// Class of the lane; speeds are learnt by class. Lanes of one class are alike: GPUs of one model and MIG profile,
+    /// or the processor with one instruction set. Empty: the class is the lane's kind.
     #[wire(default = r#""""#)]
     pub class: String,
-    /// Memory of the lane's device, in bytes; 0: not known.
+    /// Memory of the lane's device, in bytes; 0 if unknown.
     #[wire(default = "0")]
     pub memory_bytes: i64,
-    /// NUMA node of the host that the device is attached to; null: not known.
+    /// NUMA node of the host to which the device is attached; null if unknown.
     #[wire(default = "null")]
     pub numa_node: Option<i32>,
-    /// Lanes whose device memory can be copied to without the host, by index.
+    /// Lanes to whose device memory this lane can copy without the host.
     #[wire(default = "[]")]
     pub peers: Vec<Peer>,
 }
 
-/// A lane whose device memory can be copied to without the host.
+/// A lane to whose device memory another lane can copy without the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Peer {
-    /// Its index.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// The connection.
+    /// Connection of the two devices.
     pub link: Link,
 }
 
-/// How two lanes' devices are connected, the fastest first.
+/// Connection of two lanes' devices, the fastest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Link {

@@ -12,117 +12,120 @@ pub enum Decision {
     Place(Place),
     /// Rows go to a lane as one batch.
     Dispatch(Dispatch),
-    /// Stop reading a partition.
+    /// The source stops reading a partition.
     Pause(Pause),
-    /// Read a paused partition again.
+    /// The source reads a paused partition again.
     Resume(Resume),
-    /// A lane is cut off: results it still sends are ignored.
+    /// A lane is cut off: results that it still sends are ignored.
     Fence(Fence),
-    /// Part of a partition's stage state is lost. Discard uncommitted work, restore the state from snapshot and tail,
-    /// then report it with [`Input::PartitionAssigned`].
+    /// A part of a partition's stage state is lost. The engine discards uncommitted work, restores the state from a
+    /// snapshot and later records, and then reports `PartitionAssigned`.
     Restore(Restore),
-    /// Send [`Input::Woke`] at this time, unless an input at or past it comes first.
+    /// The engine sends `Woke` at this time, unless an input at or after it comes first.
     WakeAt(WakeAt),
-    /// A lane is to let go of a group once it has finished what it has of it. Its rows wait until [`Input::Released`].
+    /// A lane gives a group back once it has finished the group's work. Rows of the group wait until `Released`.
     Release(Release),
     /// A task is accepted: it will run, or expire.
     Admit(Admit),
     /// A task is refused and forgotten.
     Reject(Reject),
-    /// The units of a task are shared out among lanes for good; what a lost lane does not do goes to the others.
+    /// The units of a task are divided among lanes in fixed shares. If a lane is lost, its unfinished units go to other
+    /// lanes.
     Split(Split),
-    /// A gang is next and not all of its lanes are free: those that are take no slices until the others are free too, or
-    /// for so long.
+    /// A gang is next, but some of its lanes are busy. Its free lanes take no slices until all of its lanes are free,
+    /// or until `until_ns`.
     Reserve(Reserve),
     /// A lane works on units of a task.
     RunSlice(RunSlice),
-    /// The deadline of a task has passed: it is forgotten, and what still runs of it is finished for nothing.
+    /// The deadline of a task has passed: the task is forgotten, and results of its running slices are discarded.
     Expire(Expire),
-    /// All units of a task's round are done: it is forgotten.
+    /// All units of a task's round are done: the task is forgotten.
     Finish(Finish),
-    /// A task joins the queue of one lane, as a whole; what a lost lane does not do goes to the others.
+    /// A whole task joins the queue of one lane. If the lane is lost, its unfinished units go to other lanes.
     Assign(Assign),
-    /// Kinds of tasks, their rates or lanes have changed: solve the capacity problem, and report its prices with
-    /// [`Input::Priced`].
+    /// The mix of tasks, their rates or the lanes have changed. The engine solves the capacity problem, and reports its
+    /// prices as `Priced`.
     AskPrices(AskPrices),
-    /// What becomes of an operator's command. Its effects are decisions of their own, in this step and those that follow.
+    /// Outcome of an operator's command. Its effects are decisions of their own, in this step and later ones.
     Controlled(Controlled),
     /// A lane's breaker changed its state.
     Breaker(Breaker),
-    /// The temperature of a lane's device changes how much of its weight counts.
+    /// The temperature of a lane's device changes how much of the lane's weight counts.
     Headroom(Headroom),
-    /// Slices of a kind of tasks take other times than predicted, again and again: what was known of them on a class of lanes is forgotten.
+    /// Slices of a kind of tasks repeatedly take other times than predicted: what was learnt of the kind on a class of
+    /// lanes is forgotten.
     Drift(Drift),
-    /// A task that has not begun is given up because tasks wait for too long.
+    /// A task that has not begun is given up, because tasks wait too long.
     Shed(Shed),
-    /// A learned policy's errors have drifted, so that its rule decides instead of it; or it decides again.
+    /// The errors of a learned policy have drifted, so that its rule decides instead; or the policy decides again.
+    /// Errors are absolute binary logarithms, in thousandths, of the ratio of actual to predicted completion time.
     FellBack(FellBack),
-    /// The number of lanes wanted has changed. A supervisor of processes or devices may follow it; nothing else depends
-    /// on it.
+    /// The number of lanes wanted has changed, with the figures behind it. A load is a number of lanes that work
+    /// without pause.
     Scale(Scale),
-    /// The choice of a shadow policy, where another policy has just decided. It has no effect.
+    /// Choice of a policy in the shadow, beside a choice that was made. It has no effect.
     Shadow(Shadow),
 }
 
-/// A lane that could take a group, with what spoke for it.
+/// A lane that could take a group, with the figures for the choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Candidate {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// The policy's score; the highest wins, the lower lane index breaks ties.
+    /// Score of the policy. The highest score wins; ties go to the lower lane number.
     pub score: i64,
-    /// Groups the lane had before this decision.
+    /// Number of the lane's groups before this decision.
     pub groups_placed: i32,
-    /// Groups it may have at most.
+    /// Maximum number of the lane's groups.
     pub groups_max: i32,
 }
 
-/// Why a lane was no candidate.
+/// Reason why a lane was no candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ExclusionReason {
     /// The lane is lost.
     Lost,
-    /// The lane has as many groups as the bounded load allows: none, if it stands by while another is ready.
+    /// The lane has its maximum number of groups, which is 0 while it stands by and another lane is ready.
     Full,
     /// The lane is not of the kind that the route names.
     Slower,
-    /// An operator drains the lane, and another is in service.
+    /// An operator drains the lane, and another lane is in service.
     Drained,
-    /// The lane's breaker is open, and another is in service.
+    /// The lane's breaker is open, and another lane is in service.
     Broken,
-    /// The lane's device has little memory left, and another lane can take the group.
+    /// The lane's device has little free memory, and another lane can take the group.
     Memory,
 }
 
-/// A lane that was no candidate.
+/// A lane that was no candidate, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Exclusion {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// The reason.
+    /// Reason of the exclusion.
     pub reason: ExclusionReason,
 }
 
-/// Which rule decided.
+/// Policy that decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct PolicyRef {
-    /// Policy name.
+    /// Name of the policy.
     pub id: String,
-    /// Version of the rule; it rises whenever the same inputs could give another decision.
+    /// Version of the policy. It rises whenever the same inputs could give another decision.
     pub version: i32,
 }
 
-/// What the scheduler knew of a lane when it decided.
+/// State of a lane before a decision, as the scheduler knew it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct LaneTelemetry {
-    /// Rows in flight before the decision.
+    /// Number of rows in flight.
     pub in_flight_rows: i64,
-    /// Bytes in flight before the decision.
+    /// Number of bytes in flight.
     pub in_flight_bytes: i64,
-    /// Batches in flight before the decision.
+    /// Number of batches in flight.
     pub in_flight_batches: i32,
-    /// Smoothed service time of a row in picoseconds; 0 before the first completion.
+    /// Smoothed service time of a row, in picoseconds; 0 before the first completion.
     pub service_ps_per_row: i64,
 }
 
@@ -131,53 +134,53 @@ pub struct LaneTelemetry {
 pub struct Place {
     /// Partition of the group.
     pub partition: PartitionId,
-    /// The group.
+    /// Number of the group in its partition, from 0.
     pub group: GroupIndex,
-    /// The lane chosen.
+    /// Number of the chosen lane.
     pub lane: LaneId,
     /// Fencing epoch of the group from now on; it never falls.
     pub epoch: i64,
-    /// The rule.
+    /// Policy that decided.
     pub policy: PolicyRef,
-    /// Every lane that could have been chosen, by lane index.
+    /// Lanes that could be chosen, by number.
     pub candidates: Vec<Candidate>,
-    /// Every lane that could not, with the reason.
+    /// Lanes that could not be chosen, with the reasons.
     pub excluded: Vec<Exclusion>,
-    /// Random stream the scores were drawn from.
+    /// Random stream from which the scores were drawn.
     pub random_stream: i64,
     /// Counter in that stream.
     pub random_counter: i64,
-    /// Probability that the policy chooses this lane, in parts per million: 1,000,000 for a deterministic policy.
+    /// Probability that the policy chooses this lane, in parts per million; 1,000,000 for a deterministic policy.
     pub propensity_ppm: i32,
-    /// Why on a lane of this kind; null where that was not asked, because all lanes are of one kind or nothing is known yet.
+    /// Reason for a lane of this kind; null if all lanes are of one kind, or nothing is known yet.
     #[wire(default = "null")]
     pub route: Option<Route>,
 }
 
-/// Where a lane's state is.
+/// Kind of a lane, by the place of its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum LaneKind {
-    /// On the processor.
+    /// State is in the memory of the host; the lane works on the processor.
     Host,
-    /// On a GPU.
+    /// State is in the memory of a GPU.
     Device,
 }
 
-/// Why a group is on lanes of one kind: what both kinds are predicted to take for the rows that go to lanes together with its
-/// own.
+/// Comparison of processor lanes and GPU lanes for a group: predicted times for the rows that go to lanes together with
+/// its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Route {
-    /// The kind that is predicted to be faster, or was when the group was released.
+    /// Kind of lane that is predicted to be faster, or was when the group was released.
     pub kind: LaneKind,
-    /// Rows that all lanes of the group's kind got together with it, smoothed.
+    /// Smoothed number of rows that all lanes of the group's kind got together with it.
     pub rows: i64,
-    /// The fewest rows together at which devices are predicted to be faster; null if they never are.
+    /// Least number of such rows at which GPU lanes are predicted to be faster; null if there is none.
     #[wire(default = "null")]
     pub break_even_rows: Option<i64>,
-    /// What the ready lanes on the processor are predicted to take for them, each for its share, in nanoseconds.
+    /// Predicted time of the ready processor lanes for these rows, each with its share, in nanoseconds.
     pub host_ns: i64,
-    /// What the ready lanes on devices are predicted to take, likewise.
+    /// Predicted time of the ready GPU lanes for these rows, each with its share, in nanoseconds.
     pub device_ns: i64,
 }
 
@@ -186,15 +189,15 @@ pub struct Route {
 pub struct Take {
     /// Partition of the group.
     pub partition: PartitionId,
-    /// The group.
+    /// Number of the group in its partition, from 0.
     pub group: GroupIndex,
-    /// The group's epoch.
+    /// Fencing epoch of the group.
     pub epoch: i64,
-    /// Rows taken from the head of its queue.
+    /// Number of rows, taken from the head of the group's queue.
     pub rows: i64,
 }
 
-/// Why a batch was released now.
+/// Reason why a batch goes to its lane now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ReleaseReason {
@@ -202,7 +205,7 @@ pub enum ReleaseReason {
     Idle,
     /// As many rows wait as a batch may have.
     Full,
-    /// The oldest row's deadline allows no further waiting.
+    /// The deadline of the oldest row allows no further waiting.
     Deadline,
     /// The pipeline drains.
     Drain,
@@ -211,122 +214,124 @@ pub enum ReleaseReason {
 /// Rows go to a lane as one batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Dispatch {
-    /// Number of the batch, rising by one from 0 in each process life.
+    /// Number of the batch. It rises by one from 0 in each process life.
     pub batch: i64,
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// The rows, oldest group first.
+    /// Rows of each group, the group with the oldest row first.
     pub takes: Vec<Take>,
-    /// Sum of the rows.
+    /// Number of rows in the batch.
     pub rows: i64,
-    /// Sum of the bytes.
+    /// Number of bytes in the batch.
     pub bytes: i64,
-    /// Why now.
+    /// Reason for the dispatch.
     pub reason: ReleaseReason,
-    /// What was known of the lane.
+    /// State of the lane before the dispatch.
     pub telemetry: LaneTelemetry,
-    /// Arrival of the oldest row, in nanoseconds since the epoch.
+    /// Arrival of the oldest row, in nanoseconds since the Unix epoch.
     pub oldest_arrival_ns: i64,
-    /// Predicted end of the batch, in nanoseconds since the epoch.
+    /// Predicted end of the batch, in nanoseconds since the Unix epoch.
     pub predicted_finish_ns: i64,
 }
 
-/// Stop reading a partition.
+/// The source stops reading a partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Pause {
-    /// The partition.
+    /// Number of the partition.
     pub partition: PartitionId,
-    /// Rows of it that wait on the host.
+    /// Number of the partition's rows that wait on the host.
     pub waiting_rows: i64,
-    /// The mark that was passed.
+    /// Limit that was reached, in rows.
     pub high_water_rows: i64,
 }
 
-/// Read a paused partition again.
+/// The source reads a paused partition again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Resume {
-    /// The partition.
+    /// Number of the partition.
     pub partition: PartitionId,
-    /// Rows of it that wait on the host.
+    /// Number of the partition's rows that wait on the host.
     pub waiting_rows: i64,
-    /// The mark that was reached.
+    /// Limit down to which the rows had to fall.
     pub low_water_rows: i64,
 }
 
-/// A lane is cut off: results it still sends are ignored.
+/// A lane is cut off: results that it still sends are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Fence {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// Groups that lose their lane.
+    /// Number of groups that lose their lane.
     pub groups: i32,
-    /// The reason given with the loss.
+    /// Reason of the loss, in words.
     pub reason: String,
 }
 
-/// Stage state of a partition is lost in part: discard what is uncommitted, restore it from snapshot plus tail.
+/// A part of a partition's stage state is lost. The engine discards uncommitted work, restores the state from a
+/// snapshot and later records, and then reports `PartitionAssigned`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Restore {
-    /// The partition.
+    /// Number of the partition.
     pub partition: PartitionId,
-    /// The lane whose loss made it necessary.
+    /// Number of the lost lane.
     pub lost_lane: LaneId,
 }
 
-/// Send Woke at this time unless another input comes first.
+/// The engine sends `Woke` at this time, unless an input at or after it comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct WakeAt {
-    /// The time, in nanoseconds since the epoch.
+    /// Time of the wake-up, in nanoseconds since the Unix epoch.
     pub at_ns: i64,
 }
 
-/// A lane is to let go of a group once it has finished what it has of it. Its rows wait until Released.
+/// A lane gives a group back once it has finished the group's work. Rows of the group wait until `Released`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Release {
     /// Partition of the group.
     pub partition: PartitionId,
-    /// The group.
+    /// Number of the group in its partition, from 0.
     pub group: GroupIndex,
-    /// The lane that lets go of it.
+    /// Number of the lane that gives the group back.
     pub lane: LaneId,
-    /// The group's epoch on that lane.
+    /// Fencing epoch of the group on that lane.
     pub epoch: i64,
-    /// Of the cause ROUTE: what both kinds of lanes are predicted to take.
+    /// Comparison of both kinds of lanes, for the cause `ROUTE`; null otherwise.
     #[wire(default = "null")]
     pub route: Option<Route>,
-    /// Why.
+    /// Cause of the release.
     #[wire(default = r#""ROUTE""#)]
     pub cause: ReleaseCause,
-    /// Of the cause BALANCE: what the move gains and costs.
+    /// Gain and cost of the move, for the cause `BALANCE`; null otherwise.
     #[wire(default = "null")]
     pub imbalance: Option<Imbalance>,
 }
 
-/// Why a group moves from a lane that has much to do to one that has little. A load is the time that a lane takes for its groups' rows of a
-/// second, in nanoseconds.
+/// Gain and cost of a group's move from a busy lane to a less busy one. A load is the lane time that the rows of one
+/// second take, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Imbalance {
-    /// The lane that was best for it then. The placement policy chooses again when the group was released.
+    /// Number of the lane that was best for the group at the decision. The placement policy chooses again once the
+    /// group is released.
     pub to: LaneId,
-    /// Load that the group is predicted to be there.
+    /// Predicted load of the group on that lane.
     pub group_load_ns: i64,
-    /// Load of the lane that lets go of it, with the group.
+    /// Load of the lane that gives the group back, with the group.
     pub from_load_ns: i64,
-    /// Load of the other lane, without it.
+    /// Load of the other lane, without the group.
     pub to_load_ns: i64,
-    /// By how much the load of the busier of the two falls, over a window, in nanoseconds.
+    /// Decrease of the load of the busier of the two lanes, over one window, in nanoseconds.
     pub gain_ns: i64,
-    /// What moves between such lanes have taken, in nanoseconds, smoothed.
+    /// Smoothed time of moves between lanes that are as close, in nanoseconds.
     pub cost_ns: i64,
-    /// Windows in succession in which a move of the group gained more than twice what it costs.
+    /// Number of windows in a row in which a move of the group gained more than twice its cost.
     pub windows: i64,
 }
 
-/// Why a lane lets go of a group.
+/// Cause for which a lane gives a group back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ReleaseCause {
-    /// Lanes of the other kind are better for it.
+    /// Lanes of the other kind are better for the group.
     Route,
     /// An operator drains the lane.
     Drained,
@@ -341,69 +346,69 @@ pub enum ReleaseCause {
 /// A lane's breaker changed its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Breaker {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// The state that the breaker has now.
+    /// New state of the breaker.
     pub state: BreakerState,
-    /// Why.
+    /// Reason of the change.
     pub reason: BreakerReason,
-    /// What was measured, in the unit of the reason.
+    /// Measured value, in the unit of the reason.
     pub measured: i64,
-    /// What it was held against.
+    /// Limit for the measured value, in the same unit.
     pub limit: i64,
 }
 
-/// Whether a lane gets work.
+/// State of a lane's breaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum BreakerState {
-    /// It does.
+    /// The lane gets work.
     #[default]
     Closed,
-    /// It gets none while another lane is in service.
+    /// The lane gets no work while another lane is in service.
     Open,
-    /// It gets a little, to show what it does with it.
+    /// The lane gets a part of its work, as probes.
     HalfOpen,
 }
 
-/// Why a breaker changed its state.
+/// Reason why a breaker changed its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum BreakerReason {
-    /// The lane was lost too often: losses within the window.
+    /// The lane was lost too often. Unit: losses within the window.
     Losses,
-    /// It was slow for too long, relative to other lanes: percent of the time predicted.
+    /// The lane was slow for too long, relative to other lanes. Unit: percent of the predicted time.
     Slow,
-    /// Its device has met memory errors that could not be corrected: errors since the lane began.
+    /// The device met further memory errors that cannot be corrected. Unit: new errors.
     Memory,
-    /// The time to probe has come: nanoseconds since it opened.
+    /// The time to probe has come. Unit: nanoseconds since the opening.
     Probe,
-    /// A probe failed: the lane was lost, or as slow as before, in percent of the time predicted.
+    /// A probe failed: the lane was slow or lost. Unit: percent of the predicted time; 0 if the lane was lost.
     ProbeFailed,
-    /// Probes succeeded: their number.
+    /// Enough probes succeeded. Unit: probes.
     Recovered,
 }
 
-/// The temperature of a lane's device changes how much of its weight counts.
+/// The temperature of a lane's device changes how much of the lane's weight counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Headroom {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// The part of its weight that counts now, in percent.
+    /// Part of the lane's weight that counts now, in percent.
     pub weight_percent: i32,
-    /// Temperature of its device.
+    /// Temperature of the device, in degrees Celsius.
     pub temperature_c: i64,
-    /// Temperature at which the device throttles.
+    /// Temperature at which the device throttles, in degrees Celsius.
     pub limit_c: i64,
 }
 
-/// What becomes of an operator's command. Its effects are decisions of their own, in this step and those that follow.
+/// Outcome of an operator's command. Its effects are decisions of their own, in this step and later ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Controlled {
     /// Id of the command.
     pub id: String,
-    /// What became of it.
+    /// Outcome of the command.
     pub outcome: ControlOutcome,
-    /// What was done, or why not, in words.
+    /// Effect of the command, or reason of the refusal, in words.
     pub detail: String,
 }

@@ -15,179 +15,185 @@ use crate::wire::{Wire, put_bytes};
 /// Rows of one group that reached the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct GroupArrival {
-    /// The group within the partition of the input.
+    /// Number of the group in the partition of the input, from 0.
     pub group: GroupIndex,
-    /// Rows added to the group's queue.
+    /// Number of rows added to the group's queue.
     pub rows: i64,
-    /// Bytes those rows take on their way to a device.
+    /// Number of bytes that those rows take on their way to a device.
     pub bytes: i64,
 }
 
 /// A recorded input of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub enum Input {
-    /// A process began, or began again after a crash: the state is reset to this configuration.
+    /// A process began, or began again after a crash: the scheduler's state is reset to this configuration.
     Started(Box<Started>),
-    /// A partition is owned and its stage state is restored; its groups can be placed.
+    /// The process owns a partition and has restored its stage state. The groups of the partition can be placed.
     PartitionAssigned(PartitionAssigned),
-    /// A partition is no longer owned; everything known about it is dropped.
+    /// The process no longer owns a partition, and the scheduler drops everything about it.
     PartitionRevoked(PartitionRevoked),
-    /// Source records were decoded into rows that wait in group queues.
+    /// Source records were decoded into rows, which wait in the queues of their groups.
     Arrived(Arrived),
-    /// A lane finished a batch; its credit returns.
+    /// A lane finished a batch, and its credit returns.
     Completed(Completed),
     /// A lane stopped working.
     LaneLost(LaneLost),
-    /// A lane works (again).
+    /// A lane works, for the first time or again.
     LaneReady(LaneReady),
-    /// The time asked for with [`Decision::WakeAt`] was reached.
+    /// The time asked for with `WakeAt` was reached.
     Woke(Woke),
-    /// The shell drains: whatever waits is released as credit allows, deadlines notwithstanding.
+    /// The pipeline drains: waiting rows are released as credit allows, whatever their deadlines.
     Draining(Draining),
-    /// What a lane takes for batches of some sizes, measured when it began.
+    /// Service times of batches of some sizes, measured when the lane began.
     Measured(Measured),
-    /// A lane has finished what it had of a group, as [`Decision::Release`] asked, and has given its state back.
+    /// A lane has finished a group's work, as `Release` asked, and has given the group's state back.
     Released(Released),
-    /// A risk request came in, or the next round of one: units of work for any lane.
+    /// A risk request arrived, or the next round of one: units of work for any lane.
     TaskArrived(TaskArrived),
     /// A lane finished a slice of a task.
     SliceDone(SliceDone),
-    /// The shell withdraws a task; slices of it that run are finished for nothing.
+    /// The engine withdraws a task; results of its running slices are discarded.
     TaskDropped(TaskDropped),
-    /// What complete records caused is handed to the log, in the transaction of this entry.
+    /// Outputs of complete records go to the log, in the transaction of this entry. A partition that is revoked before
+    /// the commit is left out of the transaction; a later `PartitionRevoked` shows it.
     Sealed(Sealed),
-    /// The capacity problem of [`Decision::AskPrices`] is solved.
+    /// The capacity problem of `AskPrices` is solved.
     Priced(Priced),
-    /// A report on a lane's device, about once a second, whether the lane is busy or not.
+    /// A report on a lane's device, about once a second, also while the lane is idle. Lanes on the processor have no
+    /// reports.
     Sampled(Box<Sampled>),
-    /// An operator's command, as read from its topic; [`Decision::Controlled`] answers it.
+    /// An operator's command, as read from its topic. `Controlled` answers it.
     Control(Control),
-    /// The state before this entry, so that a replay may begin here.
+    /// State of the scheduler before this entry, from which a replay may begin. A large state takes several entries in
+    /// a row, and is that before the first of them.
     Checkpoint(Checkpoint),
-    /// What became of an attempt to commit a transaction of this process. It lies in a later transaction, and that of the last one of
-    /// a process life is missing.
+    /// Outcome of an attempt to commit a transaction of this process. It is in a later transaction, so the last outcome
+    /// of a process life is missing.
     CommitEnded(CommitEnded),
-    /// A network that policies may name by its hash.
+    /// A neural network that policies may name by its hash.
     Trained(Trained),
-    /// This journal's progress in each partition of the source, so that nobody has to read further back for it.
+    /// Progress of this journal in each partition of the source, by its entries before this one. So a reader needs no
+    /// earlier entries for it.
     Positions(Positions),
 }
 
-/// A process began, or began again after a crash: the state is reset to this configuration.
+/// A process began, or began again after a crash: the scheduler's state is reset to this configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Started {
     /// Name of the process in its group.
     pub node: String,
-    /// Software version that wrote the entry.
+    /// Version of the software that wrote the entry.
     pub software: String,
-    /// Configuration of the stages as JSON: what the outputs depend on besides the log.
+    /// Configuration of the stages, as JSON: all that outputs depend on besides the log.
     pub stage_config: String,
     /// Configuration of the scheduler.
     pub scheduler: SchedulerConfig,
-    /// All lanes, in order of their index.
+    /// All lanes, by number.
     pub lanes: Vec<LaneSpec>,
-    /// How many lanes are wanted, and when that is judged; null: it is not.
+    /// Configuration of autoscaling; null if autoscaling is off.
     #[wire(default = "null")]
     pub autoscale: Option<AutoscaleConfig>,
-    /// Task policies that are asked beside the one that decides; null: none.
+    /// Task policies in the shadow; null if there are none.
     #[wire(default = "null")]
     pub shadow: Option<ShadowConfig>,
-    /// Number of the rules by which the scheduler decides: a journal is replayed by those that it was written by.
+    /// Number of the rules by which the scheduler decides. A journal is replayed by the rules that wrote it.
     #[wire(default = "1")]
     pub rules: i32,
 }
 
-/// A partition is owned and its stage state is restored; its groups can be placed.
+/// The process owns a partition and has restored its stage state. The groups of the partition can be placed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct PartitionAssigned {
-    /// The partition.
+    /// Number of the partition.
     pub partition: PartitionId,
     /// Number of symbol groups in the partition.
     pub groups: i32,
-    /// Next offset to read according to the last commit: outputs caused by earlier records exist already.
+    /// Next offset to read as of the last commit: outputs of earlier records exist already.
     pub committed_offset: i64,
-    /// Offset of the snapshot the state was restored from (0: from the beginning).
+    /// Offset of the snapshot from which the state was restored; 0: from the beginning.
     pub snapshot_offset: i64,
-    /// Whether the state is that before any record: those before snapshot_offset were removed, and no snapshot stands for them.
+    /// True if the state is empty, as before any record: records before `snapshot_offset` were removed, and no snapshot
+    /// covers them.
     #[wire(default = "false")]
     pub is_emptied: bool,
-    /// First of the records before committed_offset that no transaction accounts for: they were removed before they were processed, or their
-    /// entries are lost, and the process was told to go on behind them; null: there are none.
+    /// First of the records before `committed_offset` that no transaction accounts for; null if there are none. They
+    /// were removed before they were processed, or their entries are lost, and an operator accepted the loss.
     #[wire(default = "null")]
     pub lost_from: Option<i64>,
 }
 
-/// A partition is no longer owned; everything known about it is dropped.
+/// The process no longer owns a partition, and the scheduler drops everything about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct PartitionRevoked {
-    /// The partition.
+    /// Number of the partition.
     pub partition: PartitionId,
 }
 
-/// Source records were decoded into rows that wait in group queues.
+/// Source records were decoded into rows, which wait in the queues of their groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Arrived {
-    /// The partition.
+    /// Number of the partition.
     pub partition: PartitionId,
-    /// Next offset to read after the records of this arrival.
+    /// Next offset to read after these records.
     pub next_offset: i64,
-    /// Rows per group; only groups that got rows, by ascending group.
+    /// Rows of each group that got some, by ascending group.
     pub groups: Vec<GroupArrival>,
 }
 
-/// A lane finished a batch; its credit returns.
+/// A lane finished a batch, and its credit returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Completed {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// The batch, as numbered by [`Decision::Dispatch`].
+    /// Number of the batch, as in `Dispatch`.
     pub batch: i64,
-    /// Time the lane worked on it, in nanoseconds.
+    /// Time that the lane worked on the batch, in nanoseconds.
     pub service_ns: i64,
-    /// Always null: how the lane's device fares is an input of its own.
+    /// Always null: `Sampled` reports on devices.
     #[wire(default = "null")]
     pub sample: Option<Box<DeviceSample>>,
 }
 
-/// How a lane's device fares, about once a second, whether the lane has something to do or not; nothing is told of lanes on the processor.
+/// A report on a lane's device, about once a second, also while the lane is idle. Lanes on the processor have no
+/// reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Sampled {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// The figures.
+    /// Figures of the device.
     pub sample: DeviceSample,
 }
 
-/// An operator's command, as it was read from its topic.
+/// An operator's command, as read from its topic. `Controlled` answers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Control {
-    /// Its offset in the process's partition of the topic.
+    /// Offset of the command in the process's partition of the topic.
     pub offset: i64,
-    /// Its id.
+    /// Id of the command.
     pub id: String,
-    /// Who sent it.
+    /// Sender of the command.
     pub by: String,
-    /// Until when it may be obeyed, in nanoseconds since the epoch.
+    /// Time until which the command may be executed, in nanoseconds since the Unix epoch.
     pub deadline_ns: i64,
-    /// What is to be done.
+    /// The command.
     pub command: ControlCommand,
 }
 
-/// The scheduler's state before this entry, so that a replay may begin here. A large state is in several entries, which follow each other;
-/// it is that before the first of them.
+/// State of the scheduler before this entry, from which a replay may begin. A large state takes several entries in a
+/// row, and is that before the first of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Checkpoint {
-    /// How the process began; in the first part alone.
+    /// Configuration with which the process began; null in all parts but the first.
     pub started: Option<Box<Started>>,
     /// Number of the part, from 0.
     pub part: i32,
     /// Number of parts.
     pub parts: i32,
-    /// The part of the state's bytes, which the scheduler alone reads; the first of them is their version.
+    /// Bytes of this part of the state, which only the scheduler reads. The first byte of the state is its version.
     pub state: StateBytes,
 }
 
-/// Bytes of a scheduler's state.
+/// Bytes of a scheduler's state or of a network; in JSON, hex digits.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StateBytes(pub Vec<u8>);
@@ -227,56 +233,57 @@ impl Wire<'_> for StateBytes {
     }
 }
 
-/// How far this journal has come in each partition of the source, as its entries before this one say.
+/// Progress of this journal in each partition of the source, by its entries before this one. So a reader needs no
+/// earlier entries for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Positions {
-    /// The consumer group of the process.
+    /// Consumer group of the process.
     pub group: String,
-    /// Whether all entries of the journal were known to who wrote this: none were removed before one like this was written.
+    /// True if the writer knew all entries of the journal: none was removed before an entry like this one was written.
     pub is_whole: bool,
-    /// The partitions that transactions of this journal have moved, ascending.
+    /// Partitions that transactions of this journal have moved, ascending.
     pub partitions: Vec<Position>,
 }
 
-/// How far a journal has come in one partition of the source.
+/// Progress of a journal in one partition of the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Position {
-    /// The partition.
+    /// Number of the partition.
     pub partition: PartitionId,
-    /// Next tick record to read.
+    /// Offset of the next tick record to read.
     pub next_offset: i64,
-    /// Next tick record to read where the last transaction of the partition was committed whole, which was under way when the partition was
-    /// revoked; null: none was.
+    /// Offset of the next tick record to read if the transaction in flight at the partition's revocation has committed;
+    /// null if there was none.
     pub unsettled_offset: Option<i64>,
-    /// First risk request without a result; null: no transaction has moved requests.
+    /// Offset of the first risk request without a result; null if no transaction has moved requests.
     pub next_request: Option<i64>,
 }
 
-/// A network that policies may name by its hash.
+/// A neural network that policies may name by its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Trained {
     /// BLAKE3 of the network's bytes, as 64 lower-case hex digits.
     pub hash: String,
-    /// The network's bytes, which crate `warptape-network` reads.
+    /// Bytes of the network, which the crate `warptape-network` reads.
     pub network: StateBytes,
 }
 
-/// How a lane's device fares. What the device does not say is null.
+/// Figures of a lane's device. A figure is null if the device does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct DeviceSample {
-    /// Memory of the lane's slots, in bytes.
+    /// Memory of the lane for slots, which hold the state of symbols, in bytes.
     pub slots_bytes: i64,
-    /// Its memory for what is uploaded, in bytes.
+    /// Memory of the lane for uploads, in bytes.
     pub staging_bytes: i64,
-    /// Its memory for what kernels hand on, in bytes.
+    /// Memory of the lane for data that kernels pass on, in bytes.
     pub work_bytes: i64,
     /// Memory of the device in use by anybody, in bytes.
     #[wire(default = "null")]
     pub memory_used_bytes: Option<i64>,
-    /// Memory of the device that nobody uses, in bytes.
+    /// Free memory of the device, in bytes.
     #[wire(default = "null")]
     pub memory_free_bytes: Option<i64>,
-    /// Share of the last moments in which a kernel ran.
+    /// Share of the last moments in which a kernel ran, in percent.
     #[wire(default = "null")]
     pub utilization_percent: Option<i64>,
     /// Temperature of the chip, in degrees Celsius.
@@ -291,16 +298,17 @@ pub struct DeviceSample {
     /// Clock of the memory, in MHz.
     #[wire(default = "null")]
     pub memory_clock_mhz: Option<i64>,
-    /// Why the clocks are not higher, as NVML's bits.
+    /// Reasons why the clocks are not higher, as a bit mask of NVML.
     #[wire(default = "null")]
     pub throttle_bits: Option<i64>,
-    /// Memory errors since the driver was loaded that could not be corrected.
+    /// Number of uncorrectable memory errors since the driver was loaded.
     #[wire(default = "null")]
     pub ecc_errors_uncorrected: Option<i64>,
-    /// The last critical Xid error since the sample before; after it nothing of the device can be trusted.
+    /// Number of the last critical Xid error since the previous sample. After such an error, nothing on the device can
+    /// be trusted.
     #[wire(default = "null")]
     pub xid: Option<i64>,
-    /// Temperature at which the device lowers its clocks.
+    /// Temperature at which the device lowers its clocks, in degrees Celsius.
     #[wire(default = "null")]
     pub slowdown_c: Option<i64>,
 }
@@ -308,119 +316,122 @@ pub struct DeviceSample {
 /// A lane stopped working.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct LaneLost {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// What happened, in words.
+    /// Reason of the loss, in words.
     pub reason: String,
-    /// Whether the rows that its groups have had since their last states are still there: then the groups alone are
-    /// placed again, and rows that were in flight arrive again; otherwise their partitions are restored.
+    /// True if the rows since the last states of the lane's groups are still available. Then only the groups are placed
+    /// again, and rows in flight arrive again. False: the partitions of the groups are restored.
     #[wire(default = "false")]
     pub kept: bool,
 }
 
-/// A lane works, or works again.
+/// A lane works, for the first time or again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct LaneReady {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
 }
 
-/// The time asked for with WakeAt was reached.
+/// The time asked for with `WakeAt` was reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Woke {}
 
-/// The shell drains: whatever waits is released as credit allows, deadlines notwithstanding.
+/// The pipeline drains: waiting rows are released as credit allows, whatever their deadlines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Draining {}
 
-/// What a lane takes for batches of some sizes, measured when it began.
+/// Service times of batches of some sizes, measured when the lane began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Measured {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// A batch each.
+    /// Measured batches.
     pub points: Vec<ServicePoint>,
 }
 
 /// Service time of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct ServicePoint {
-    /// Rows of the batch.
+    /// Number of rows in the batch.
     pub rows: i64,
-    /// Time the lane worked on it, in nanoseconds.
+    /// Time that the lane worked on the batch, in nanoseconds.
     pub service_ns: i64,
 }
 
-/// A lane has finished what it had of a group, as Release asked, and has given its state back.
+/// A lane has finished a group's work, as `Release` asked, and has given the group's state back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Released {
     /// Partition of the group.
     pub partition: PartitionId,
-    /// The group.
+    /// Number of the group in its partition, from 0.
     pub group: GroupIndex,
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// The group's epoch on that lane.
+    /// Fencing epoch of the group on that lane.
     pub epoch: i64,
 }
 
-/// What complete records caused is handed to the log, in the transaction of this entry. A partition that is revoked before it commits is
-/// left out of the transaction, which its PartitionRevoked says that follows.
+/// Outputs of complete records go to the log, in the transaction of this entry. A partition that is revoked before the
+/// commit is left out of the transaction; a later `PartitionRevoked` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Sealed {
-    /// The partitions that have something in the transaction, ascending.
+    /// Partitions with something in the transaction, ascending.
     pub partitions: Vec<SealedPartition>,
 }
 
-/// What one partition of the source has in the transaction.
+/// Content of a transaction for one partition of the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SealedPartition {
-    /// The partition.
+    /// Number of the partition.
     pub partition: PartitionId,
-    /// Next tick record to read as of the commit before.
+    /// Offset of the next tick record to read, as of the previous commit.
     pub first_offset: i64,
-    /// Next tick record to read as of this commit: the group's offset that it commits.
+    /// Offset of the next tick record to read, as of this commit. The transaction commits it for the consumer group.
     pub next_offset: i64,
-    /// Digest of the tick records in between as they lie in the log: the sum, modulo 2^64, of XXH3-64 of each record's value,
-    /// seeded with XXH3-64 of its key (nothing: 0) plus its offset. It finds damage; who forges ticks can forge it as well.
+    /// Digest of the tick records from `first_offset` to `next_offset`, as stored in the log. It is the sum, modulo
+    /// 2^64, of XXH3-64 of each record's value. The seed is XXH3-64 of the record's key (0 without a key) plus its
+    /// offset. The digest finds damage, but no forgery.
     pub ticks_digest: i64,
-    /// Signals in the transaction.
+    /// Number of signals in the transaction.
     pub signals: i64,
-    /// Late ticks in the transaction.
+    /// Number of late ticks in the transaction.
     pub late: i64,
-    /// Dead letters in the transaction.
+    /// Number of dead letters in the transaction.
     pub dead_letters: i64,
-    /// Risk results in the transaction.
+    /// Number of risk results in the transaction.
     pub risk_results: i64,
-    /// First risk request without a result as of this commit; null where the transaction commits no offset of requests.
+    /// Offset of the first risk request without a result, as of this commit; null if the transaction commits no offset
+    /// of requests.
     #[wire(default = "null")]
     pub next_request: Option<i64>,
 }
 
-/// What became of an attempt to commit a transaction of this process. It lies in a later transaction, and that of the last one of a process
-/// life is missing.
+/// Outcome of an attempt to commit a transaction of this process. It is in a later transaction, so the last outcome of
+/// a process life is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct CommitEnded {
-    /// Sequence of the last entry that the transaction was sealed with, which names it: its [`Input::Sealed`], where it moves offsets.
+    /// Sequence number of the last entry in the transaction, which names it: its `Sealed` if it moves offsets.
     pub sealed: i64,
-    /// Number of the attempt, from 1. A transaction that was aborted is sent again.
+    /// Number of the attempt, from 1. An aborted transaction is sent again.
     pub attempt: i32,
-    /// When the attempt began to write, ns since the epoch.
+    /// Time at which the attempt began to write, in nanoseconds since the Unix epoch.
     pub sent_ns: i64,
-    /// When its outcome was known to who wrote it, ns since the epoch. The entry's own time is when the engine learnt it.
+    /// Time at which the writer knew the outcome, in nanoseconds since the Unix epoch. The engine learnt it at the
+    /// entry's own time.
     pub ended_ns: i64,
-    /// COMMITTED: it is durable and visible. ABORTED: nothing of it was written.
+    /// Outcome of the attempt.
     pub outcome: CommitOutcome,
-    /// Whether the log did not tell the outcome, so that it was looked up there.
+    /// True if the log did not report the outcome, so that it was looked up there.
     pub looked_up: bool,
 }
 
-/// What became of an attempt to commit a transaction.
+/// Outcome of an attempt to commit a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum CommitOutcome {
-    /// It is durable and visible.
+    /// The transaction is durable and visible.
     Committed,
-    /// Nothing of it was written.
+    /// Nothing of the transaction was written.
     Aborted,
 }

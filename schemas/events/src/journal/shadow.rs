@@ -5,26 +5,27 @@ use serde::{Deserialize, Serialize};
 use super::{LaneId, TaskId};
 use crate::wire::Wire;
 
-/// Which task policies are asked beside the one that decides, and how often.
+/// Task policies in the shadow: they are asked beside the policy that decides, and decide nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct ShadowConfig {
-    /// Names of the policies, as `risk.policy` has them.
+    /// Names of the policies, as in `risk.policy`.
     pub policies: Vec<String>,
-    /// They are asked at one choice of so many, at least 1.
+    /// Interval of the questions, at least 1: the policies are asked at one of so many choices.
     pub every: i32,
 }
 
-/// What a policy in the shadow would have done. Nothing follows from it.
+/// Choice of a policy in the shadow, beside a choice that was made. It has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Shadow {
-    /// Index of the policy in [`ShadowConfig::policies`].
+    /// Index of the policy in `policies` of `ShadowConfig`, from 0.
     pub policy: i32,
-    /// The task of the choice.
+    /// Number of the task that was chosen or assigned.
     pub task: TaskId,
-    /// The lane that it was given to, or whose queue it joined; null: it arrived, and lanes will take it when they are free.
+    /// Number of the lane that got the task, or whose queue it joined; null if the task arrived and free lanes take it
+    /// later.
     pub lane: Option<LaneId>,
-    /// The lane whose queue it would have joined; null: the policy gives tasks to lanes that are free.
+    /// Number of the lane whose queue the task would have joined; null if the policy gives tasks to free lanes.
     pub lane_instead: Option<LaneId>,
-    /// The task that the lane would have been given; null: the policy gives lanes to tasks that arrive.
+    /// Number of the task that the lane would have got; null if the policy gives lanes to arriving tasks.
     pub task_instead: Option<TaskId>,
 }

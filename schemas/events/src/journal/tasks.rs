@@ -12,50 +12,51 @@ pub type TaskId = i64;
 /// Limits and weights of risk tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct RiskConfig {
-    /// Time that a lane is to work on one slice of a task, in nanoseconds: batches of ticks that come share the processor with it so long.
+    /// Target time of a lane for one slice of a task, in nanoseconds. Batches of ticks that arrive meanwhile share the
+    /// processor with the slice.
     #[wire(default = "500000")]
     pub slice_ns: i64,
-    /// Tasks known at a time; a further one is rejected.
+    /// Maximum number of known tasks; further ones are rejected.
     #[wire(default = "10000")]
     pub tasks_max: i32,
-    /// How units of tasks are shared out.
+    /// Distribution of a task's units among lanes.
     #[wire(default = r#""DYNAMIC""#)]
     pub split: SplitPolicy,
-    /// Tenants with a weight of their own, by name; all others have a weight of 1.
+    /// Tenants with a weight of their own, by name; all others have weight 1.
     #[wire(default = "[]")]
     pub tenant_weights: Vec<TenantWeight>,
-    /// Bytes of the requests of tasks known at a time; a further one is rejected, unless there is no other.
+    /// Maximum bytes of the known tasks' requests. A task beyond it is rejected, unless no other task is known.
     #[wire(default = "268435456")]
     pub bytes_max: i64,
-    /// Service of a task, in nanoseconds, after which tasks of its tenant that had less go before it, and a share of slices goes
-    /// to less urgent classes; 0: tasks of a tenant one after the other, and classes strictly.
+    /// Service of a task, in nanoseconds, after which its tenant's tasks with less service go first. A share of slices
+    /// also goes to less urgent classes. 0: tasks of a tenant run one after the other, and classes strictly by urgency.
     #[wire(default = "0")]
     pub quantum_ns: i64,
-    /// The task policy: `NAME` or `NAME@VERSION`. Empty: `fair`.
+    /// Task policy: `NAME` or `NAME@VERSION`. Empty: `fair`.
     #[wire(default = r#""""#)]
     pub policy: String,
-    /// Time between looks at whether prices of kinds of tasks are to be found anew, in nanoseconds; 0: never.
+    /// Time between checks whether kinds of tasks need new prices, in nanoseconds; 0: never.
     #[wire(default = "0")]
     pub price_interval_ns: i64,
-    /// Share of a lane's time, in percent, that slices of critical tasks may take beside batches of ticks; 0: a lane that has
-    /// ticks begins no slice.
+    /// Share of a lane's time that slices of critical tasks may take beside batches of ticks, in percent. 0: a lane
+    /// with ticks begins no slice.
     #[wire(default = "0")]
     pub critical_percent: i32,
-    /// Time without a slice, in nanoseconds, after which a task is aged: of every sixteen slices one is for the task that has waited
-    /// longest, whatever its class. 0: never.
+    /// Time without a slice after which a task is aged, in nanoseconds; 0: never. One of sixteen slices is for the aged
+    /// task that has waited longest, whatever its class.
     #[wire(default = "0")]
     pub ageing_ns: i64,
-    /// Version of what predicts the time of slices by their size; 0: time is in proportion to cost.
+    /// Version of the predictor of slice times by size; 0: time is in proportion to cost.
     #[wire(default = "0")]
     pub predictor: i32,
-    /// Who may have how many tasks, and what follows when tasks wait for too long.
+    /// Quotas of tenants, and the limits on waiting.
     #[wire(default = r#"{"quotas": [], "delay_target_ns": 0, "delay_interval_ns": 0, "in_flight_min": 0}"#)]
     pub queues: QueueConfig,
-    /// Share of choices of a task by a lane, or of a lane for a task, that are drawn at random among all that could be made, in parts per
-    /// million; 0: none.
+    /// Share of choices of a task or a lane that are drawn at random among all possible ones, in parts per million; 0:
+    /// none.
     #[wire(default = "0")]
     pub explore_ppm: i32,
-    /// Whether lanes that have nothing to do take units of shares that were fixed for others.
+    /// True if idle lanes take units from the fixed shares of other lanes.
     #[wire(default = "false")]
     pub steals: bool,
 }
@@ -82,194 +83,198 @@ impl Default for RiskConfig {
     }
 }
 
-/// Who may have how many tasks, and what follows when tasks wait for too long. Without anything here, tasks are
-/// refused for `tasks_max` and `bytes_max` alone.
+/// Quotas of tenants, and the limits on waiting. Without any, only `tasks_max` and `bytes_max` refuse tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct QueueConfig {
-    /// Quotas of tenants; a parent comes before those that name it.
+    /// Quotas of tenants; a parent comes before the quotas that name it.
     #[wire(default = "[]")]
     pub quotas: Vec<Quota>,
-    /// Time that a task may wait to begin, in nanoseconds: when the most urgent ones wait longer for an interval, tasks are shed; 0: never.
+    /// Time that a task may wait to begin, in nanoseconds; 0: no limit. Tasks are shed while the most urgent ones have
+    /// waited longer for `delay_interval_ns`.
     #[wire(default = "0")]
     pub delay_target_ns: i64,
-    /// That interval, in nanoseconds.
+    /// Time for which tasks must have waited too long before some are shed, in nanoseconds.
     #[wire(default = "0")]
     pub delay_interval_ns: i64,
-    /// Tasks that may be known at least, however long they wait: in between and `tasks_max` the limit follows the delay; 0: it is `tasks_max`.
+    /// Minimum of the limit on known tasks, which falls from `tasks_max` while tasks wait too long; 0: the limit does
+    /// not fall.
     #[wire(default = "0")]
     pub in_flight_min: i32,
 }
 
-/// Tasks that a tenant, or a cohort of them, may have known at a time, and how often it may ask.
+/// Limits on the known tasks and the requests of a tenant, or of a group of tenants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Quota {
-    /// The tenant, or a name that others have as their parent.
+    /// Name of the tenant, or of a group that others name as their parent.
     pub name: String,
-    /// The quota above this one; empty: none.
+    /// Name of the quota above this one; empty if there is none.
     pub parent: String,
-    /// Tasks that it may have whatever others have.
+    /// Number of tasks that always fit, whatever others have.
     pub guaranteed: i32,
-    /// Of those, how many others may use while it does not; they come back when they are done.
+    /// Number of guaranteed tasks that others may use meanwhile. They come back when those tasks are done.
     pub lendable: i32,
-    /// Tasks that it may have with what it borrows; 0: as many as there is room for.
+    /// Maximum number of tasks, borrowed ones included; 0: as many as there is room for.
     pub limit: i32,
-    /// Requests that it may make in a second in the long run; 0: as many as it likes.
+    /// Maximum number of requests per second in the long run; 0: no limit.
     pub rate_per_s: i32,
-    /// Requests that it may make at once.
+    /// Maximum number of requests at once.
     pub burst: i32,
 }
 
-/// How the units of a task are shared out.
+/// Distribution of a task's units among lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SplitPolicy {
-    /// Every free lane takes the next ones. Gangs are split by score.
+    /// Each free lane takes the next units. Gangs are split by score.
     Dynamic,
-    /// Each lane gets as many.
+    /// Each lane gets the same number of units.
     Equal,
     /// Each lane gets units in proportion to its weight.
     Score,
 }
 
-/// What a tenant's share of the lanes is in proportion to.
+/// Weight of a tenant: tenants share the lanes in proportion to their weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct TenantWeight {
-    /// The tenant.
+    /// Name of the tenant.
     pub tenant: String,
-    /// Its weight.
+    /// Weight of the tenant, 1 to 1,000.
     pub weight: i32,
 }
 
-/// A risk request came in, or the next round of one: units of work for any lane.
+/// A risk request arrived, or the next round of one: units of work for any lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct TaskArrived {
-    /// Number of the task: rises with every request of a process life; a later round has the number of the first.
+    /// Number of the task. It rises with every request of a process life; later rounds keep the number of the first.
     pub task: TaskId,
-    /// Partition of its request record; the task is dropped when the partition is revoked.
+    /// Partition of the request. The task is dropped if the partition is revoked.
     pub partition: PartitionId,
-    /// Offset of its request record.
+    /// Offset of the request.
     pub offset: i64,
-    /// What the request calls itself.
+    /// Id of the request, chosen by its sender.
     pub request_id: String,
-    /// On whose account it runs.
+    /// Tenant that asked.
     pub tenant: String,
-    /// How urgent it is.
+    /// Urgency of the task.
     pub class: TaskClass,
-    /// Time at which it expires unless all units are done before, in nanoseconds since the epoch; null: never.
+    /// Time at which the task expires unless it is done, in nanoseconds since the Unix epoch; null: never.
     #[wire(default = "null")]
     pub deadline_ns: Option<i64>,
-    /// What the speed of its units is known by, such as `asian/f64`: tasks with the same key take as long for a unit's cost.
+    /// Key under which the speed of its units is learnt, such as `asian/f64`. Tasks with the same key take the same
+    /// time for a unit of cost.
     pub rate_key: String,
-    /// First unit of this round. 0 in the first round; a later round comes after [`Decision::Finish`](super::Decision::Finish), has a greater one,
-    /// and is not rejected for too many tasks.
+    /// First unit of this round; 0 in the first round. A later round follows `Finish`, has a greater first unit, and is
+    /// never rejected for too many tasks.
     pub first_unit: i64,
-    /// Number of units of this round.
+    /// Number of units in this round.
     pub units: i64,
-    /// Work of one unit, relative to other tasks of the same rate key.
+    /// Cost of one unit, relative to other tasks with the same rate key.
     pub unit_cost: i64,
-    /// Units of its largest slice.
+    /// Maximum number of units in a slice.
     pub slice_units_max: i64,
-    /// Whether all of its lanes are to begin at the same time.
+    /// True if all of its lanes begin at the same time.
     pub gang: bool,
-    /// The market state that it reads, by partition; empty if it brings its own.
+    /// Market state that the task reads, by partition; empty if the request has all its numbers.
     pub as_of: Vec<AsOf>,
-    /// Bytes of its request record, and about as many as its work may come to take.
+    /// Bytes of the request, plus an estimate of the memory that its work takes.
     #[wire(default = "0")]
     pub bytes: i64,
 }
 
-/// How urgent a task is.
+/// Urgency of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TaskClass {
-    /// Before all others.
+    /// Before all other classes.
     #[serde(alias = "critical")]
     Critical,
-    /// Before [`TaskClass::Batch`].
+    /// Before `BATCH`.
     #[default]
     #[serde(alias = "interactive")]
     Interactive,
-    /// When nothing else is to be done.
+    /// After all other classes.
     #[serde(alias = "batch")]
     Batch,
 }
 
-/// A position in the log whose state a task reads.
+/// Position in the log whose state a task reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct AsOf {
-    /// The partition.
+    /// Number of the partition.
     pub partition: PartitionId,
-    /// Next offset to read: the state is that of all records before it.
+    /// Next offset to read: the state contains all records before it.
     pub next_offset: i64,
 }
 
 /// A lane finished a slice of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SliceDone {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// The slice, as numbered by [`Decision::RunSlice`](super::Decision::RunSlice).
+    /// Number of the slice, as in `RunSlice`.
     pub slice: i64,
-    /// Time the lane worked on it, in nanoseconds.
+    /// Time that the lane worked on the slice, in nanoseconds.
     pub service_ns: i64,
 }
 
-/// The shell withdraws a task; slices of it that run are finished for nothing.
+/// The engine withdraws a task; results of its running slices are discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct TaskDropped {
-    /// The task.
+    /// Number of the task.
     pub task: TaskId,
 }
 
-/// The capacity problem of AskPrices is solved.
+/// The capacity problem of `AskPrices` is solved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Priced {
-    /// The question that is answered, as numbered by [`Decision::AskPrices`](super::Decision::AskPrices).
+    /// Number of the question, as in `AskPrices`.
     pub question: i64,
-    /// Price of each kind of tasks in the question, in its order; none where the problem could not be solved.
+    /// Price of a unit of cost for each kind of tasks, in the order of the question; empty if the problem could not be
+    /// solved.
     pub prices: Vec<i64>,
 }
 
-/// Kinds of tasks, their rates or lanes have changed: solve the capacity problem and report its prices as Priced.
+/// The mix of tasks, their rates or the lanes have changed. The engine solves the capacity problem, and reports its
+/// prices as `Priced`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct AskPrices {
-    /// Number of the question, rising by one from 0 in each process life.
+    /// Number of the question. It rises by one from 0 in each process life.
     pub question: i64,
-    /// Ready lanes of each class that has some.
+    /// Number of ready lanes of each class that has some.
     pub lanes: Vec<i32>,
-    /// Kinds of tasks that came lately.
+    /// Kinds of tasks that arrived lately.
     pub kinds: Vec<KindDemand>,
 }
 
-/// A kind of tasks in the capacity problem.
+/// Demand for one kind of tasks in the capacity problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct KindDemand {
-    /// What the speed of its units is known by.
+    /// Key under which the speed of its units is learnt.
     pub rate_key: String,
-    /// Cost that came lately, what came earlier counting less.
+    /// Cost that arrived lately; earlier arrivals count less.
     pub cost: i64,
-    /// Time for a unit of cost on lanes of each class in the question, in femtoseconds; 0 where that is not known.
+    /// Time for a unit of cost on lanes of each class in the question, in femtoseconds; 0 if unknown.
     pub fs_per_cost: Vec<i64>,
 }
 
-/// A task joins the queue of one lane, as a whole; what a lost lane does not do goes to the others.
+/// A whole task joins the queue of one lane. If the lane is lost, its unfinished units go to other lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Assign {
-    /// The task.
+    /// Number of the task.
     pub task: TaskId,
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// Tasks that waited for the lane alone, and the one that it worked on.
+    /// Number of tasks that waited for the lane alone, plus the one that it worked on.
     pub tasks: i64,
-    /// What the lane was predicted to take for them, in nanoseconds.
+    /// Predicted time of the lane for those tasks, in nanoseconds.
     pub backlog_ns: i64,
-    /// What it is predicted to take for this one, in nanoseconds; 0 while unknown.
+    /// Predicted time of the lane for this task, in nanoseconds; 0 if unknown.
     pub task_ns: i64,
-    /// Why this lane: `ORDER`, `EXPLORED`, or `STOOD_IN` where the network is not there that the policy names.
+    /// Reason for the lane: `ORDER`, `EXPLORED` or `STOOD_IN`.
     #[wire(default = r#""ORDER""#)]
     pub reason: SliceReason,
-    /// How likely the choice was, in parts per million, besides what the policy itself draws: by the draws of `lane/explore` that the number of
-    /// the task addresses.
+    /// Probability of the choice, in parts per million, without the policy's own draws. The draws are those of the
+    /// random stream `lane/explore` at the number of the task.
     #[wire(default = "1000000")]
     pub propensity_ppm: i32,
 }
@@ -277,238 +282,245 @@ pub struct Assign {
 /// A task is accepted: it will run, or expire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Admit {
-    /// The task.
+    /// Number of the task.
     pub task: TaskId,
-    /// Its class.
+    /// Urgency of the task.
     pub class: TaskClass,
-    /// Its tenant.
+    /// Tenant of the task.
     pub tenant: String,
-    /// Tasks known, this one among them.
+    /// Number of known tasks, with this one.
     pub tasks: i32,
 }
 
-/// Why a task was refused.
+/// Reason why a task was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RejectReason {
-    /// As many tasks are known as may be.
+    /// The maximum number of known tasks, or of their bytes, is reached.
     Overloaded,
-    /// Its deadline was not in the future.
+    /// The deadline of the task is not in the future.
     Expired,
-    /// A quota of its tenant has as many tasks as it may have, or what there is room for is guaranteed to others.
+    /// A quota of the tenant has its maximum number of tasks, or the free room is guaranteed to others.
     Quota,
-    /// Requests of a quota of its tenant come faster than they may.
+    /// Requests of a quota of the tenant come too fast.
     Rate,
-    /// Tasks have waited for too long, so that fewer may be known than otherwise.
+    /// Tasks have waited too long, so that the limit on known tasks is below its maximum.
     Congested,
 }
 
 /// A task is refused and forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Reject {
-    /// The task.
+    /// Number of the task.
     pub task: TaskId,
-    /// Why.
+    /// Reason of the refusal.
     pub reason: RejectReason,
-    /// Tasks known; of the quota, where that is the reason.
+    /// Number of known tasks. For `QUOTA`: tasks of the quota, or all claimed tasks if the room is guaranteed to
+    /// others. For `RATE`: 0.
     pub tasks: i32,
-    /// Tasks that may be known; where the rate is the reason, requests that the quota may make in a second.
+    /// Maximum of `tasks`. For `RATE`: number of requests per second that the quota may make.
     pub tasks_max: i32,
-    /// Its deadline, in nanoseconds since the epoch; null: none.
+    /// Deadline of the task, in nanoseconds since the Unix epoch; null: none.
     #[wire(default = "null")]
     pub deadline_ns: Option<i64>,
-    /// Bytes of the requests of the tasks known, and of this one.
+    /// Bytes of the known tasks' requests and of this one.
     #[wire(default = "0")]
     pub bytes: i64,
-    /// Bytes of requests that may be known.
+    /// Maximum of those bytes.
     #[wire(default = "268435456")]
     pub bytes_max: i64,
-    /// The quota that is the reason; empty where none is.
+    /// Name of the quota that refused the task; empty if none did.
     #[wire(default = r#""""#)]
     pub quota: String,
 }
 
-/// A task that has not begun is given up because tasks wait for too long.
+/// A task that has not begun is given up, because tasks wait too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Shed {
-    /// The task.
+    /// Number of the task.
     pub task: TaskId,
-    /// Why.
+    /// Reason for shedding.
     pub reason: ShedReason,
-    /// Its class.
+    /// Urgency of the task.
     pub class: TaskClass,
-    /// How long it has waited, in nanoseconds.
+    /// Time that the task has waited, in nanoseconds.
     pub waited_ns: i64,
-    /// How long tasks may wait, in nanoseconds.
+    /// Time that tasks may wait, in nanoseconds.
     pub target_ns: i64,
-    /// The how many-th task it is since the delay became a standing one.
+    /// Number of the task among those shed since tasks began to wait too long, from 1.
     pub number: i64,
 }
 
-/// Why a task is shed.
+/// Reason why a task is shed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ShedReason {
-    /// Tasks have waited longer than they may for an interval.
+    /// Tasks have waited longer than allowed for a whole interval.
     StandingDelay,
 }
 
 /// Units of a task that a lane gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Share {
-    /// The lane.
+    /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// Its first unit.
+    /// First unit of the share.
     pub from: i64,
-    /// The unit after its last.
+    /// Unit after the last one of the share.
     pub to: i64,
-    /// What its number of units is in proportion to.
+    /// Score of the lane; numbers of units are in proportion to scores.
     pub score: i64,
 }
 
-/// The units of a task are shared out among lanes for good; what a lost lane does not do goes to the others.
+/// The units of a task are divided among lanes in fixed shares. If a lane is lost, its unfinished units go to other
+/// lanes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Split {
-    /// The task.
+    /// Number of the task.
     pub task: TaskId,
-    /// How: by [`SplitPolicy::Equal`] or [`SplitPolicy::Score`].
+    /// Rule of the division: `EQUAL` or `SCORE`.
     pub policy: SplitPolicy,
-    /// Whether all of these lanes begin in this step.
+    /// True if all of these lanes begin in this step.
     pub gang: bool,
     /// Consecutive shares by lane; lanes without a unit are left out.
     pub shares: Vec<Share>,
 }
 
-/// A gang is next and not all of its lanes are free: those that are take no slices until the others are free too, or for so long.
+/// A gang is next, but some of its lanes are busy. Its free lanes take no slices until all of its lanes are free, or
+/// until `until_ns`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Reserve {
-    /// The task.
+    /// Number of the task.
     pub task: TaskId,
-    /// Its lanes.
+    /// Numbers of the gang's lanes.
     pub lanes: Vec<LaneId>,
-    /// Those among them that are not free.
+    /// Numbers of those lanes that are busy.
     pub busy: Vec<LaneId>,
-    /// When the gang lets others go first for as long, in nanoseconds since the epoch.
+    /// Time until which free lanes wait, in nanoseconds since the Unix epoch. After it, other tasks go before the gang
+    /// for as long.
     pub until_ns: i64,
 }
 
 /// A lane works on units of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct RunSlice {
-    /// Number of the slice, rising by one from 0 in each process life.
+    /// Number of the slice. It rises by one from 0 in each process life.
     pub slice: i64,
-    /// The task.
+    /// Number of the task.
     pub task: TaskId,
-    /// The lane. With the reason `ORDER` it was free, and nothing waited for it; otherwise it may have batches in flight.
+    /// Number of the lane, from 0. For the reason `ORDER`, the lane was free and nothing waited for it; otherwise it
+    /// may have batches in flight.
     pub lane: LaneId,
-    /// First unit.
+    /// First unit of the slice.
     pub from: i64,
-    /// The unit after the last.
+    /// Unit after the last one of the slice.
     pub to: i64,
-    /// Class of the task.
+    /// Urgency of the task.
     pub class: TaskClass,
-    /// Its tenant.
+    /// Tenant of the task.
     pub tenant: String,
-    /// Tasks with units that no lane had begun, before this slice.
+    /// Number of tasks with units that no lane had begun, before this slice.
     pub tasks_waiting: i32,
-    /// Service that the tenant has had in this class by its weight, in nanoseconds: the least of all tenants with units for
-    /// this lane.
+    /// Service of the tenant in this class, divided by its weight, in nanoseconds: the least of all tenants with units
+    /// for this lane.
     pub tenant_service_ns: i64,
-    /// Smoothed service time of a unit of cost on lanes of this kind, in femtoseconds; 0 while unknown.
+    /// Smoothed service time of a unit of cost on lanes of this class, in femtoseconds; 0 if unknown.
     pub service_fs_per_cost: i64,
-    /// Predicted end of the slice, in nanoseconds since the epoch.
+    /// Predicted end of the slice, in nanoseconds since the Unix epoch.
     pub predicted_finish_ns: i64,
-    /// Why it is the turn of this task.
+    /// Reason why it is the task's turn.
     #[wire(default = r#""ORDER""#)]
     pub reason: SliceReason,
-    /// Time that nineteen of twenty such slices are predicted to keep, in nanoseconds; 0 where nothing is known, or slices are not predicted
-    /// by their size. The mean is that until the predicted end; what it took is in `SliceDone`.
+    /// Time that 19 of 20 such slices are predicted not to exceed, in nanoseconds. 0 if unknown, or if slices are not
+    /// predicted by their size. The predicted mean is the time until `predicted_finish_ns`; the actual time is in
+    /// `SliceDone`.
     #[wire(default = "0")]
     pub upper_ns: i64,
-    /// How likely the choice was, in parts per million: below a million where choices are drawn, by the draws of `task/explore` that the
-    /// number of the slice addresses.
+    /// Probability of the choice, in parts per million; below 1,000,000 if choices are drawn. The draws are those of
+    /// the random stream `task/explore` at the number of the slice.
     #[wire(default = "1000000")]
     pub propensity_ppm: i32,
-    /// The lane whose share the units were of, where the reason is `STOLEN`.
+    /// Number of the lane whose share had the units, for the reason `STOLEN`; null otherwise.
     #[wire(default = "null")]
     pub stolen_from: Option<LaneId>,
 }
 
-/// Why it is the turn of a task.
+/// Reason for the choice of a task or a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SliceReason {
-    /// It is first in the order of the policy.
+    /// The choice is the first in the order of the policy.
     #[default]
     Order,
-    /// It is critical, and the lane, which has ticks to work on, has time in reserve for such tasks.
+    /// The task is critical, and the lane has time in reserve for critical tasks beside its ticks.
     Reserved,
-    /// It has waited longest of all, and longer than `ageing_ns`.
+    /// The task has waited longest of all, and longer than `ageing_ns`.
     Aged,
-    /// It was drawn at random among those that it could have been.
+    /// The choice was drawn at random among all possible ones.
     Explored,
-    /// The lane has nothing else to do, and the one that the units were split to would come to them later.
+    /// The lane has nothing else to do, and the lane whose share had the units would reach them later.
     Stolen,
-    /// The network is not there that the policy names, so that the rule decided that stands in for it.
+    /// The network that the policy names is missing, so that a rule decided in its place.
     StoodIn,
 }
 
-/// The deadline of a task has passed: it is forgotten, and what still runs of it is finished for nothing.
+/// The deadline of a task has passed: the task is forgotten, and results of its running slices are discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Expire {
-    /// The task.
+    /// Number of the task.
     pub task: TaskId,
-    /// Its deadline, in nanoseconds since the epoch.
+    /// Deadline of the task, in nanoseconds since the Unix epoch.
     pub deadline_ns: i64,
-    /// Slices of it that lanes are working on.
+    /// Number of its slices that lanes work on.
     pub slices_running: i32,
 }
 
-/// All units of a task's round are done: it is forgotten.
+/// All units of a task's round are done: the task is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Finish {
-    /// The task.
+    /// Number of the task.
     pub task: TaskId,
-    /// Slices that did them.
+    /// Number of slices that did the units.
     pub slices: i64,
     /// Time that lanes worked on them, in nanoseconds.
     pub service_ns: i64,
-    /// Time that they were predicted to take, in nanoseconds; 0 where slices are not predicted by their size.
+    /// Predicted time for the slices, in nanoseconds; 0 if slices are not predicted by their size.
     #[wire(default = "0")]
     pub predicted_ns: i64,
 }
 
-/// Slices of a kind of tasks take other times than predicted, again and again: what was known of them on a class of lanes is forgotten.
+/// Slices of a kind of tasks repeatedly take other times than predicted: what was learnt of the kind on a class of
+/// lanes is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Drift {
-    /// The slice that showed it.
+    /// Number of the slice that showed the drift.
     pub slice: i64,
-    /// Its lane, which stands for its class.
+    /// Number of its lane, which stands for its class.
     pub lane: LaneId,
-    /// What the speed of the task's units is known by.
+    /// Key under which the speed of the task's units is learnt.
     pub rate_key: String,
-    /// What the slice was predicted to take, in nanoseconds.
+    /// Predicted time of the slice, in nanoseconds.
     pub predicted_ns: i64,
-    /// What it took, in nanoseconds.
+    /// Actual time of the slice, in nanoseconds.
     pub service_ns: i64,
-    /// Slices that were forgotten.
+    /// Number of slices that were forgotten.
     pub slices: i64,
 }
 
-/// A learned policy's errors have drifted, so that its rule decides instead of it; or it decides again. Errors are sizes, in thousandths of a power
-/// of two, of what completions took by what was predicted.
+/// The errors of a learned policy have drifted, so that its rule decides instead; or the policy decides again. Errors
+/// are absolute binary logarithms, in thousandths, of the ratio of actual to predicted completion time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct FellBack {
-    /// The learned policy.
+    /// Name of the learned policy.
     pub policy: String,
-    /// Whether it decides again.
+    /// True if the learned policy decides again.
     pub has_returned: bool,
-    /// The task whose completion showed it.
+    /// Number of the task whose completion showed it.
     pub task: TaskId,
-    /// The policy's error: at this completion; where it decides again, in the mean of the last window.
+    /// Error of the policy at this completion. On a return: its mean error in the last window.
     pub error_milli: i64,
-    /// What that is compared with: its mean error before; where it decides again, the rule's mean error in the last window.
+    /// Error for comparison: the policy's mean error before. On a return: the rule's mean error in the last window.
     pub expected_milli: i64,
-    /// Completions that it was learnt from; where it decides again, those since it fell back.
+    /// Number of completions from which the policy had learnt. On a return: completions since it fell back.
     pub completions: i64,
 }

@@ -1,5 +1,5 @@
-//! Questions about risk: `schemas/avro/risk_request.avsc`, and as JSON. This file has options in closed form, and the
-//! files beside it the other problems.
+//! Questions about risk: `schemas/avro/risk_request.avsc`, and as JSON. This file has options in closed form; the files
+//! beside it have the other problems.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -10,37 +10,38 @@ use super::{
 use crate::known::{self, KnownSchema};
 use crate::wire::{Wire, wire_enum};
 
-/// A question about risk. It is answered by exactly one RiskResult in the partition of the same number, an
-/// error if need be. Its key on the topic is the symbol where the market matters, so that it comes to the
-/// partition of the symbol's ticks.
+/// A question about risk. Each request has exactly one `RiskResult`, in the partition of the same number; the result is
+/// an error if there is no answer. The key of the record is the symbol if numbers come from the market. The request
+/// then comes to the partition of the symbol's ticks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct RiskRequest {
-    /// Chosen by whoever asks, 1 to 128 bytes: a second request with the same id gets an error of code
-    /// DUPLICATE, and no other answer.
+    /// Id of the request, chosen by its sender, 1 to 128 bytes. A second request with the same id gets only an error of
+    /// code `DUPLICATE`.
     pub request_id: String,
-    /// Who asks, up to 64 bytes: tenants share the lanes of a class by their weights. May be empty.
+    /// Tenant that asks, up to 64 bytes; may be empty. Tenants share the lanes of a class by their weights.
     #[serde(default)]
     pub tenant: String,
-    /// How urgent it is.
+    /// Urgency of the request.
     #[serde(default)]
     pub class: TaskClass,
-    /// When the answer is of no use any more, in nanoseconds since 1970-01-01T00:00:00Z; null: never.
+    /// Time after which the answer is of no use, in nanoseconds since 1970-01-01T00:00:00Z; null: never. The result is
+    /// then an error of code `EXPIRED`.
     #[serde(default)]
     pub deadline_ns: Option<i64>,
-    /// Seed of random numbers: the same request with the same seed and market has the same answer, to the bit.
+    /// Seed of random numbers. The same request with the same seed and market has the same answer, to the bit.
     #[serde(default)]
     pub seed: i64,
-    /// Whether all lanes begin a round of units at once, each with its share by score: free ones wait for the
-    /// others, for a bounded time. False: lanes take units as they are free.
+    /// True if all lanes begin a round of work at the same time, each with a share by its weight. Free lanes wait for
+    /// the others, for a bounded time. False: work is divided as `risk.split` in the configuration says.
     #[serde(default)]
     #[wire(default = "false")]
     pub gang: bool,
-    /// What is asked.
+    /// Problem to solve.
     pub problem: RiskProblem,
-    /// Id of a request before this one in the same partition that nobody needs an answer to any more; its result
-    /// is then an error of code EXPIRED that names this request. What is asked besides does not matter: no
-    /// options, for instance. Null: nothing is cancelled.
+    /// Id of an earlier request in the same partition that this one cancels; null: none. The result of the cancelled
+    /// request is an error of code `EXPIRED` that names this one. The problem of this request is ignored, so an empty
+    /// list of options is enough.
     #[serde(default)]
     #[wire(default = "null")]
     pub cancels: Option<String>,
@@ -57,51 +58,50 @@ impl RiskRequest {
     }
 }
 
-/// Price and Greeks of European options by Black, Scholes and Merton.
+/// Price and Greeks of European options, in closed form (Black, Scholes and Merton).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct OptionValues {
-    /// Assets, which are referred to by index.
+    /// Assets, up to 4,096. Other fields name them by index, from 0.
     pub assets: Vec<Asset>,
-    /// 1 to 10,000 options.
+    /// Options, 1 to 10,000.
     pub options: Vec<VanillaOption>,
 }
 
-/// An asset that a problem is about.
+/// An asset of a problem.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Asset {
-    /// VENUE:TICKER as on the ticks topic where anything is taken from the market; else any name, for the
-    /// reader.
+    /// Symbol of the asset, up to 64 bytes. If a number comes from the market: `VENUE:TICKER` as in the tick topic.
+    /// Otherwise any name.
     pub symbol: String,
     /// Price now, from 1e-12 to 1e15.
     pub spot: Quantity,
-    /// Per square root of a year, from 1e-6 to 100: 0.2 is 20 %.
+    /// Volatility per square root of a year, from 1e-6 to 100: 0.2 is 20 %.
     #[serde(default)]
     pub volatility: Quantity,
-    /// Interest rate per year, continuously compounded, from -10 to 10.
+    /// Interest rate per year, continuously compounded, from -10 to 10: 0.03 is 3 %.
     #[serde(default)]
     pub rate: f64,
-    /// Dividend yield per year, continuously compounded, from -10 to 10; of a currency its interest rate, the foreign one; of a FUTURE 0, or
-    /// the rate.
+    /// Dividend yield per year, continuously compounded, from -10 to 10. For a currency: its interest rate, the foreign
+    /// one. For a `FUTURE`: 0, or the same as the rate.
     #[serde(default, alias = "foreign_rate")]
     pub dividend_yield: f64,
-    /// What the price is of.
+    /// Kind of the asset's price.
     #[serde(default, skip_serializing_if = "AssetKind::is_spot")]
     #[wire(since = 5, default = "\"SPOT\"")]
     pub kind: AssetKind,
 }
 
-/// What a price is of: SPOT, which is paid now, so that its forward grows with the rate less the dividend yield, or FUTURE, which is
-/// expected to stay, so that a rate discounts what is paid later and does nothing else (Black 1976).
+/// Kind of an asset's price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AssetKind {
-    /// Paid now.
+    /// The price is paid now: the forward grows with the rate less the dividend yield.
     #[serde(alias = "spot")]
     #[default]
     Spot,
-    /// The price of a future.
+    /// The price is that of a future, which is expected to stay. The rate only discounts later payments (Black 1976).
     #[serde(alias = "future")]
     Future,
 }
@@ -112,17 +112,17 @@ impl AssetKind {
     }
 }
 
-/// Take it from live state as of the decision: of a spot the last mid (last trade where there are no quotes),
-/// of a volatility the realised one of the sampled window, of a matrix the exponentially weighted one of that
-/// window.
+/// Value taken from the live market when the request is prepared. Spot: mid of the last quote with two sides, or the
+/// last trade if there is none. Volatility: realised volatility of the sampled window. Matrix: exponentially weighted
+/// covariance or correlation of that window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct FromMarket {
-    /// MARKET.
+    /// Source of the value: `MARKET`.
     pub from: MarketSource,
 }
 
-/// Where a number comes from that is not given: MARKET, the live state of the pipeline.
+/// Source of a value that the request does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum MarketSource {
@@ -137,7 +137,7 @@ pub enum MarketSource {
 pub enum Quantity {
     /// The given number.
     Given(f64),
-    /// Taken from live state.
+    /// Taken from the live market.
     Market(FromMarket),
 }
 
@@ -145,25 +145,25 @@ pub enum Quantity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct VanillaOption {
-    /// Index of its asset among the problem's.
+    /// Index of its asset in the problem, from 0.
     pub asset: i32,
     /// Call or put.
     pub kind: OptionKind,
-    /// From 1e-12 to 1e15.
+    /// Strike, from 1e-12 to 1e15.
     pub strike: f64,
-    /// Years until expiry, from 3e-9 to 60.
+    /// Years until expiry, from 3e-9 to 60; in positions and contracts also 0, which is now.
     pub expiry_years: f64,
 }
 
-/// Volatilities at which European options have given prices. The assets' own volatility does not matter.
+/// Volatilities at which European options have given prices. The assets' own volatilities are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct ImpliedVolatilities {
-    /// Assets, which are referred to by index.
+    /// Assets, up to 4,096. Other fields name them by index, from 0.
     pub assets: Vec<Asset>,
-    /// 1 to 10,000 options.
+    /// Options, 1 to 10,000.
     pub options: Vec<VanillaOption>,
-    /// A price for each option.
+    /// Price of each option.
     pub prices: Vec<f64>,
 }
 
@@ -173,35 +173,35 @@ pub struct ImpliedVolatilities {
 pub enum Matrix {
     /// The given matrix.
     Given(Vec<f64>),
-    /// Taken from live state.
+    /// Taken from the live market.
     Market(FromMarket),
 }
 
-/// Price and Greeks of European digital options, which pay all or nothing, by Reiner and Rubinstein.
+/// Price and Greeks of European digital options, in closed form (Reiner and Rubinstein).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct DigitalOptions {
-    /// Assets, which are referred to by index.
+    /// Assets, up to 4,096. Other fields name them by index, from 0.
     pub assets: Vec<Asset>,
-    /// 1 to 10,000 options.
+    /// Options, 1 to 10,000.
     pub options: Vec<DigitalOption>,
 }
 
-/// An option that pays an amount, or nothing.
+/// A European digital option, which pays a fixed amount or nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct DigitalOption {
-    /// Index of its asset among the problem's.
+    /// Index of its asset in the problem, from 0.
     pub asset: i32,
     /// A call pays if the price at expiry is above the strike, a put if it is below.
     pub kind: OptionKind,
-    /// From 1e-12 to 1e15.
+    /// Strike, from 1e-12 to 1e15.
     pub strike: f64,
-    /// Years until expiry, from 3e-9 to 60.
+    /// Years until expiry, from 3e-9 to 60; in positions and contracts also 0, which is now.
     pub expiry_years: f64,
-    /// Cash or the asset.
+    /// Payout: cash, or units of the asset.
     pub pays: DigitalPayout,
-    /// How much of it, from 1e-12 to 1e15.
+    /// Amount of the payout, in cash or in units of the asset, from 1e-12 to 1e15.
     #[serde(default = "one")]
     #[wire(default = "1.0")]
     pub amount: f64,
@@ -211,48 +211,49 @@ fn one() -> f64 {
     1.0
 }
 
-/// An option that may be exercised at any time until it expires, valued by its boundary of exercise.
+/// An American option, which may be exercised at any time until expiry. It is valued by its boundary of exercise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct AmericanOption {
-    /// Index of its asset among the problem's.
+    /// Index of its asset in the problem, from 0.
     pub asset: i32,
     /// Call or put.
     pub kind: OptionKind,
-    /// From 1e-12 to 1e15.
+    /// Strike, from 1e-12 to 1e15.
     pub strike: f64,
-    /// Years until expiry, from 3e-9 to 60.
+    /// Years until expiry, from 3e-9 to 60; also 0, which is now.
     pub expiry_years: f64,
 }
 
-/// Price and Greeks of contracts of several kinds, each by its formula, with the name that whoever asks has for it.
+/// Price and Greeks of contracts of several kinds, each by its formula and with its id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Contracts {
-    /// Assets, which are referred to by index.
+    /// Assets, up to 4,096. Other fields name them by index, from 0.
     pub assets: Vec<Asset>,
-    /// 1 to 10,000 contracts.
+    /// Contracts, 1 to 10,000.
     pub contracts: Vec<NamedContract>,
-    /// Whether Greeks of American options are wanted as well, which take some times as long; those of others are always given.
+    /// True if Greeks of American options are computed too, which takes several times as long. Greeks of other
+    /// contracts are always computed.
     #[serde(default)]
     pub greeks: bool,
 }
 
-/// A contract with a name.
+/// A contract with an id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct NamedContract {
-    /// What the answer calls it, up to 64 bytes; may be empty.
+    /// Id of the contract, which the answer repeats, up to 64 bytes; may be empty.
     #[serde(default)]
     pub id: String,
-    /// The contract: one unit of it is priced.
+    /// The contract. One unit of it is priced.
     pub contract: Instrument,
 }
 
 /// Declares problems: the variants in the order of the schema's branches, each with its `type` in JSON.
 macro_rules! problems {
     ($($(#[$document:meta])* $name:literal $variant:ident($problem:ty);)+) => {
-        /// What is asked.
+        /// Problem of a request.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
         #[serde(tag = "type")]
         pub enum RiskProblem {
@@ -280,21 +281,21 @@ macro_rules! problems {
 }
 
 problems! {
-    /// Price and Greeks of European options by Black, Scholes and Merton.
+    /// Price and Greeks of European options, in closed form (Black, Scholes and Merton).
     "options" Options(OptionValues);
-    /// Volatilities at which European options have given prices. The assets' own volatility does not matter.
+    /// Volatilities at which European options have given prices. The assets' own volatilities are ignored.
     "implied-volatilities" ImpliedVolatilities(ImpliedVolatilities);
     /// Price of an option by Monte Carlo: assets follow geometric Brownian motions.
     "simulation" Simulation(SimulationProblem);
-    /// Risk of positions.
+    /// Risk of a portfolio of positions.
     "portfolio" Portfolio(PortfolioProblem);
-    /// Weights of least variance for what they are expected to earn, within bounds and a budget.
+    /// Weights of assets with the least variance for their expected return, within bounds and a budget.
     "optimisation" Optimisation(OptimisationProblem);
-    /// What trading rules would have made of recorded bars.
+    /// Results of trading rules on recorded bars.
     "sweep" Sweep(SweepProblem);
-    /// Price and Greeks of European digital options, which pay all or nothing, by Reiner and Rubinstein.
+    /// Price and Greeks of European digital options, in closed form (Reiner and Rubinstein).
     "digital-options" DigitalOptions(DigitalOptions);
-    /// Price and Greeks of contracts of several kinds, each by its formula, with the name that whoever asks has for it.
+    /// Price and Greeks of contracts of several kinds, each by its formula and with its id.
     "contracts" Contracts(Contracts);
 }
 
@@ -337,5 +338,5 @@ impl RiskProblem {
     }
 }
 
-wire_enum!("Right to buy (CALL) or to sell (PUT).", OptionKind { 0 => Call, 1 => Put });
-wire_enum!("What is paid: CASH, or units of the ASSET.", DigitalPayout { 0 => Cash, 1 => Asset });
+wire_enum!("Right of an option: to buy (CALL) or to sell (PUT).", OptionKind { 0 => Call, 1 => Put });
+wire_enum!("Payout of a digital option: CASH, or units of the ASSET.", DigitalPayout { 0 => Cash, 1 => Asset });

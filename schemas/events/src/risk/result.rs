@@ -7,16 +7,16 @@ use crate::journal::AsOf;
 use crate::known::{self, KnownSchema};
 use crate::wire::Wire;
 
-/// The answer to a RiskRequest. What it says, but for times, devices and sequence, is a function of the request
-/// and of the ticks before the offsets in as_of.
+/// Answer to a `RiskRequest`. Apart from times, devices, process and sequence number, it is a function of the request
+/// and the ticks before the offsets in `as_of`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct RiskResult {
     /// Id of the request.
     pub request_id: String,
-    /// Who asked.
+    /// Tenant that asked.
     pub tenant: String,
-    /// How urgent it was.
+    /// Urgency of the request.
     pub class: TaskClass,
     /// Topic of the request.
     pub topic: String,
@@ -24,45 +24,46 @@ pub struct RiskResult {
     pub partition: i32,
     /// Offset of the request.
     pub offset: i64,
-    /// The answer.
+    /// Answer, or error.
     pub outcome: RiskOutcome,
-    /// What was taken from the market, by asset.
+    /// Numbers taken from the market, by asset.
     pub as_of: Vec<MarketAsOf>,
     /// Seed of random numbers.
     pub seed: i64,
-    /// When the request reached the engine, in nanoseconds since the epoch.
+    /// Time at which the request reached the engine, in nanoseconds since the Unix epoch.
     pub received_ns: i64,
-    /// When its first slice went to a lane; 0 if none did.
+    /// Time at which its first slice went to a lane, in nanoseconds since the Unix epoch; 0 if none did.
     pub started_ns: i64,
-    /// When the answer was known.
+    /// Time at which the answer was known, in nanoseconds since the Unix epoch.
     pub finished_ns: i64,
-    /// Time that lanes worked on it, all slices together, in nanoseconds: time of the processor, on a GPU time that passed.
+    /// Time that lanes worked on all slices together, in nanoseconds. It is processor time, or elapsed time on a GPU.
     pub compute_ns: i64,
-    /// Devices that worked on it.
+    /// Names of the devices that worked on it.
     pub devices: Vec<String>,
-    /// Process that answered: its journal has the decisions.
+    /// Name of the process that answered, whose journal has the decisions.
     pub node: String,
-    /// Sequence of the journal entry that admitted or refused it; -1 where the scheduler was not asked.
+    /// Sequence number of the journal entry that admitted or refused it; -1 if the scheduler was not asked.
     pub decision_sequence: i64,
-    /// Time of one core that it was estimated to take before it was admitted, in nanoseconds: a function of the
-    /// request. 0 where it was refused before.
+    /// Estimated time of one core for the request, in nanoseconds: a function of the request. 0 if it was refused
+    /// before the estimate.
     #[serde(default)]
     #[wire(default = "0")]
     pub cost_ns: i64,
-    /// What the process admitted at most (risk.cost_max_s), in nanoseconds; 0 where it was refused before.
+    /// Greatest estimate that the process admits (`risk.cost_max_s`), in nanoseconds; 0 if the request was refused
+    /// before the estimate.
     #[serde(default)]
     #[wire(default = "0")]
     pub cost_max_ns: i64,
-    /// Of a request that cancels another: the id of that one. It is cancelled unless this is an error.
+    /// Id of the request that this one cancels; null: none. It is cancelled unless the outcome is an error.
     #[serde(default)]
     #[wire(default = "null")]
     pub cancels: Option<String>,
-    /// Where a request that asks the market was refused and the scheduler was not asked: the markets in which its
-    /// symbols were looked up, by partition. Empty otherwise.
+    /// Markets in which the symbols of a refused request were looked up, by partition. Empty if the scheduler was
+    /// asked, or if no number comes from the market.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[wire(default = "[]")]
     pub judged_on: Vec<AsOf>,
-    /// Number of the rules by which it was answered, so that it can be computed again by the same.
+    /// Number of the rules of the answer. The same rules can compute it again.
     #[serde(default)]
     #[wire(default = "0")]
     pub rules: i32,
@@ -79,11 +80,11 @@ impl RiskResult {
 /// answers results of other numbers by their own rules, or refuses them with the number.
 pub const RULES: i32 = 1;
 
-/// Price and Greeks by option.
+/// Price and Greeks of each option.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct OptionResult {
-    /// In the order of the request.
+    /// Values in the order of the request.
     pub values: Vec<OptionValue>,
 }
 
@@ -91,31 +92,31 @@ pub struct OptionResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct OptionValue {
-    /// Price.
+    /// Price of the option.
     pub price: f64,
-    /// By the spot.
+    /// First derivative by the spot.
     pub delta: f64,
-    /// By the spot, twice.
+    /// Second derivative by the spot.
     pub gamma: f64,
-    /// By the volatility: for 1.00, not for a point.
+    /// Derivative by the volatility, for a change of 1.00, not of a point.
     pub vega: f64,
-    /// By time, per year.
+    /// Derivative by the passing of time, per year.
     pub theta: f64,
-    /// By the rate: for 1.00.
+    /// Derivative by the rate, for a change of 1.00.
     pub rho: f64,
-    /// By spot and volatility.
+    /// Mixed derivative by spot and volatility.
     pub vanna: f64,
-    /// By the volatility, twice.
+    /// Second derivative by the volatility.
     pub volga: f64,
-    /// Why this option has no numbers, which are not a number (NaN) then; empty otherwise.
+    /// Reason why this option has no numbers, which are NaN then; empty otherwise.
     #[serde(default)]
     #[wire(default = r#""""#)]
     pub error: String,
-    /// The name that the request has for it.
+    /// Id of the contract in the request.
     #[serde(default)]
     #[wire(default = r#""""#)]
     pub id: String,
-    /// Theta for one day that passes, of 365 a year.
+    /// Theta for one day of 365 in a year.
     #[serde(default)]
     #[wire(default = "0.0")]
     pub theta_per_day: f64,
@@ -123,47 +124,48 @@ pub struct OptionValue {
     #[serde(default)]
     #[wire(default = "0.0")]
     pub vega_per_point: f64,
-    /// By the dividend yield, which is the foreign rate of a currency: for 1.00. 0 of options on a future, whose rate is one.
+    /// Derivative by the dividend yield, which is the foreign rate of a currency, for a change of 1.00. 0 for options
+    /// on a future, which have one rate.
     #[serde(default)]
     #[wire(default = "0.0")]
     pub rho_foreign: f64,
 }
 
-/// Volatilities by option.
+/// Implied volatility of each option.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct ImpliedVolatilityResult {
-    /// In the order of the request.
+    /// Volatilities in the order of the request.
     pub volatilities: Vec<ImpliedVolatility>,
 }
 
-/// Volatility of an option.
+/// Implied volatility of an option.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct ImpliedVolatility {
-    /// Null where none gives the price.
+    /// Implied volatility; null if no volatility gives the price.
     pub volatility: Option<f64>,
-    /// Why not; empty otherwise.
+    /// Reason why there is no volatility; empty otherwise.
     pub error: String,
 }
 
-/// A price by Monte Carlo.
+/// Price of an option by Monte Carlo.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SimulationResult {
-    /// Discounted mean.
+    /// Discounted mean of the payoffs.
     pub price: f64,
-    /// Its standard error; infinite where payoffs were too large for their numbers.
+    /// Standard error of the price; infinite if no sample paid, or if payoffs were too large for their numbers.
     pub standard_error: f64,
-    /// Samples that were taken: paths, or pairs of paths.
+    /// Number of samples: paths, or pairs of paths; 0 if the price was not simulated.
     pub paths: i64,
-    /// Where they were wanted.
+    /// Greeks if they were wanted; empty otherwise.
     pub greeks: Vec<SimulatedGreek>,
-    /// Whether the standard error of the price is no greater than the one wanted; null where none was wanted.
+    /// True if the standard error of the price is no greater than the wanted one; null if none was wanted.
     #[serde(default)]
     #[wire(default = "null")]
     pub standard_error_met: Option<bool>,
-    /// Why the standard error says less than it seems to; empty where nothing is known against it.
+    /// Reason why the price or its standard error is less reliable than it seems; empty if none is known.
     #[serde(default)]
     #[wire(default = r#""""#)]
     pub warning: String,
@@ -173,92 +175,93 @@ pub struct SimulationResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedGreek {
-    /// delta, gamma, vega, theta or rho, and from version 4 on theta_per_day, vega_per_point and rho_foreign; of a basket delta[0], gamma[0]
-    /// and vega[0] of its first asset, delta[1] of its second, and so on.
+    /// Name of the Greek: delta, gamma, vega, theta or rho. From version 4 on also `theta_per_day`, `vega_per_point`
+    /// and `rho_foreign`. A basket has `delta[0]`, `gamma[0]` and `vega[0]` of its first asset, `delta[1]` of its
+    /// second, and so on.
     pub name: String,
-    /// Its value.
+    /// Value of the Greek.
     pub value: f64,
-    /// Its standard error.
+    /// Standard error of the value.
     pub standard_error: f64,
 }
 
-/// Risk of a portfolio: losses are positive.
+/// Risk of a portfolio; losses are positive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct PortfolioResult {
-    /// Value now.
+    /// Value of the portfolio now.
     pub value: f64,
-    /// The loss that is not exceeded with the confidence wanted.
+    /// Loss that is not exceeded with the given confidence.
     pub value_at_risk: f64,
-    /// Mean loss of the worst cases beyond.
+    /// Mean loss of the worst cases, a share of 1 - confidence.
     pub expected_shortfall: f64,
-    /// Scenarios revalued; 0 for parametric risk.
+    /// Number of scenarios revalued; 0 for parametric risk.
     pub scenarios: i64,
-    /// In the order of the request.
+    /// Risk of each book, in the order of the request.
     pub books: Vec<BookRisk>,
-    /// In the order of the request.
+    /// Risk of each position, in the order of the request.
     pub positions: Vec<PositionRisk>,
-    /// Standard error of the value at risk of all; null where scenarios are not drawn.
+    /// Standard error of the portfolio's value at risk; null if scenarios are not drawn.
     #[serde(default)]
     #[wire(default = "null")]
     pub value_at_risk_error: Option<f64>,
-    /// Standard error of the expected shortfall of all; null where scenarios are not drawn.
+    /// Standard error of the portfolio's expected shortfall; null if scenarios are not drawn.
     #[serde(default)]
     #[wire(default = "null")]
     pub expected_shortfall_error: Option<f64>,
-    /// How far ahead, in years; null where returns were given, whose horizon only the asker knows.
+    /// Horizon in years; null if the request gave returns, whose horizon only the sender knows.
     #[serde(default)]
     #[wire(default = "null")]
     pub horizon_years: Option<f64>,
 }
 
-/// Risk of a book with all books in it.
+/// Risk of a book, with all books in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct BookRisk {
-    /// Its name.
+    /// Name of the book.
     pub name: String,
-    /// Its value now.
+    /// Value of the book now.
     pub value: f64,
-    /// Of the book alone.
+    /// Value at risk of the book alone.
     pub value_at_risk: f64,
-    /// Of the book alone.
+    /// Expected shortfall of the book alone.
     pub expected_shortfall: f64,
-    /// Its part of the value at risk of all: parts of books side by side add up.
+    /// Part of the book in the portfolio's value at risk. Parts of books side by side add up.
     pub component_value_at_risk: f64,
-    /// Its part of the expected shortfall of all.
+    /// Part of the book in the portfolio's expected shortfall.
     pub component_expected_shortfall: f64,
 }
 
-/// Part of a position in the risk of all.
+/// Part of a position in the portfolio's risk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct PositionRisk {
-    /// Its name.
+    /// Name of the position.
     pub name: String,
-    /// Its value now.
+    /// Value of the position now.
     pub value: f64,
-    /// Its part of the value at risk: parts add up.
+    /// Part of the position in the portfolio's value at risk; parts add up.
     pub component_value_at_risk: f64,
-    /// Its part of the expected shortfall.
+    /// Part of the position in the portfolio's expected shortfall; parts add up.
     pub component_expected_shortfall: f64,
-    /// Change of the value at risk by another unit held.
+    /// Change of the portfolio's value at risk by another unit held.
     pub marginal_value_at_risk: f64,
-    /// Why this position has no numbers, which are not a number (NaN) then: it is in no sum. Empty otherwise.
+    /// Reason why this position has no numbers, which are NaN then; it is in no sum. Empty otherwise.
     #[serde(default)]
     #[wire(default = r#""""#)]
     pub error: String,
 }
 
-/// Profit in named scenarios.
+/// Profit of a portfolio in named scenarios.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct StressResult {
-    /// Value now.
+    /// Value of the portfolio now.
     pub value: f64,
-    /// Names of the books.
+    /// Names of the books, in the order of the request.
     pub books: Vec<String>,
-    /// In the order of the request.
+    /// Outcome of each scenario, in the order of the request.
     pub scenarios: Vec<StressOutcome>,
     /// Positions without numbers, which are in no sum, in the order of the request.
     #[serde(default)]
@@ -270,91 +273,89 @@ pub struct StressResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct BadPosition {
-    /// Its place in the request, from 0.
+    /// Index of the position in the request, from 0.
     pub position: i32,
-    /// Its name.
+    /// Name of the position.
     pub name: String,
-    /// Why.
+    /// Reason why it has no numbers.
     pub error: String,
 }
 
-/// A scenario's outcome.
+/// Outcome of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct StressOutcome {
     /// Name of the scenario.
     pub name: String,
-    /// Change of the value of all.
+    /// Change of the portfolio's value.
     pub profit: f64,
     /// Change of the value of each book, with all books in it.
     pub books: Vec<f64>,
 }
 
-/// Weights.
+/// Optimal weights of assets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct OptimisationResult {
-    /// Of each asset.
+    /// Weight of each asset, in the order of the request.
     pub weights: Vec<f64>,
-    /// Per year.
+    /// Expected return of the portfolio per year.
     pub expected_return: f64,
-    /// Per square root of a year.
+    /// Volatility of the portfolio per square root of a year.
     pub volatility: f64,
 }
 
-/// A cell for each rule.
+/// Results of trading rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SweepResult {
-    /// In the order of the request.
+    /// Result of each rule, in the order of the request.
     pub cells: Vec<SweepCell>,
 }
 
-/// What a rule made of all bars.
+/// Result of a trading rule on all bars.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SweepCell {
-    /// Sum of the profits, in notionals.
+    /// Sum of the profits of all symbols, in notionals.
     pub profit: f64,
-    /// The most that the sum of profits lay below its highest before, of any symbol.
+    /// Greatest fall of a symbol's summed profit below its earlier maximum, in notionals.
     pub drawdown: f64,
-    /// Mean profit of a bar by its deviation, not annualised.
+    /// Mean profit of a bar divided by its standard deviation, not annualised.
     pub sharpe: f64,
-    /// Positions taken.
+    /// Number of positions taken.
     pub trades: i64,
 }
 
-/// No answer, and why.
+/// Error in place of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct RiskError {
-    /// The kind of error.
+    /// Kind of error.
     pub code: RiskErrorCode,
-    /// Field of the request that is to blame; empty where none is.
+    /// Field of the request that caused the error, as a path such as `problem.assets[0].spot`; empty if there is none.
     pub field: String,
-    /// What is wrong and what to do.
+    /// Error and remedy, in words.
     pub message: String,
 }
 
-/// Why there is no answer: UNKNOWN_SYMBOL (no tick of it was seen in the partitions of the process),
-/// MISSING_MARKET_DATA (not enough ticks yet), BAD_PARAMETER, EXPIRED (the deadline passed, or it was cancelled),
-/// DUPLICATE (the id was answered, or is being), OVERLOADED (too many requests wait).
+/// Kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RiskErrorCode {
-    /// No tick of the symbol was seen.
+    /// No tick of the symbol was seen in the partitions of the process.
     #[serde(alias = "unknown-symbol")]
     UnknownSymbol,
-    /// Not enough ticks yet.
+    /// There are not enough ticks yet.
     #[serde(alias = "missing-market-data")]
     MissingMarketData,
-    /// A parameter is out of its range.
+    /// A parameter is out of range, the request cannot be read, or it asks for too much.
     #[serde(alias = "bad-parameter")]
     BadParameter,
-    /// The deadline passed, or it was cancelled.
+    /// The deadline passed, or another request cancelled this one.
     #[serde(alias = "expired")]
     Expired,
-    /// The id was answered, or is being.
+    /// A request with this id was answered, or is being worked on.
     #[serde(alias = "duplicate")]
     Duplicate,
     /// Too many requests wait.
@@ -362,43 +363,43 @@ pub enum RiskErrorCode {
     Overloaded,
 }
 
-/// The answer to a request.
+/// Answer to a request, or its error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum RiskOutcome {
-    /// Price and Greeks by option.
+    /// Price and Greeks of each option.
     Options(OptionResult),
-    /// Volatilities by option.
+    /// Implied volatility of each option.
     ImpliedVolatilities(ImpliedVolatilityResult),
-    /// A price by Monte Carlo.
+    /// Price of an option by Monte Carlo.
     Simulation(SimulationResult),
-    /// Risk of a portfolio: losses are positive.
+    /// Risk of a portfolio; losses are positive.
     Portfolio(PortfolioResult),
-    /// Profit in named scenarios.
+    /// Profit of a portfolio in named scenarios.
     Stress(StressResult),
-    /// Weights.
+    /// Optimal weights of assets.
     Optimisation(OptimisationResult),
-    /// A cell for each rule.
+    /// Results of trading rules.
     Sweep(SweepResult),
-    /// No answer, and why.
+    /// Error in place of an answer.
     Error(RiskError),
 }
 
-/// What was taken from the market.
+/// Numbers of one asset that were taken from the market.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct MarketAsOf {
-    /// The symbol.
+    /// Symbol of the asset.
     pub symbol: String,
     /// Partition of its ticks.
     pub partition: i32,
-    /// The state after the records before this offset.
+    /// Next offset of ticks to read: the numbers hold after all records before it.
     pub next_offset: i64,
-    /// Spot, where it was taken.
+    /// Spot; null if it was not taken.
     pub spot: Option<f64>,
-    /// Volatility, where it was taken.
+    /// Volatility; null if it was not taken.
     pub volatility: Option<f64>,
-    /// Sampled returns that a volatility or a matrix was made of; 0 where neither was taken.
+    /// Number of sampled returns behind a volatility or matrix; 0 if neither was taken.
     #[serde(default)]
     #[wire(default = "0")]
     pub returns: i32,
@@ -406,7 +407,8 @@ pub struct MarketAsOf {
     #[serde(default)]
     #[wire(default = "0")]
     pub window_ns: i64,
-    /// Event time of the quote or trade whose price the spot is, or the last sample where no spot was taken, in nanoseconds since the epoch.
+    /// Event time of the quote or trade that gave the spot, in nanoseconds since the Unix epoch. If no spot was taken:
+    /// event time of the last sample.
     #[serde(default)]
     #[wire(default = "null")]
     pub time_ns: Option<i64>,

@@ -1,4 +1,4 @@
-//! Questions for a simulation.
+//! Questions about an option that is simulated.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,108 +9,109 @@ use crate::wire::{Wire, wire_enum};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SimulationProblem {
-    /// One asset; of a basket, up to 64.
+    /// The asset of the option; for a basket, 1 to 64 assets.
     pub assets: Vec<Asset>,
-    /// Correlation matrix by rows, for baskets; empty for one asset.
+    /// Correlation matrix by rows, for a basket; empty for one asset.
     #[serde(default)]
     pub correlations: Matrix,
-    /// What is paid.
+    /// Payoff of the option.
     pub contract: Contract,
     /// Years until expiry, from 3e-9 to 60.
     pub expiry_years: f64,
-    /// Steps of equal length, from 1 to 65,536: the fixings of an Asian, the exercise dates of an American.
-    /// Other contracts need one only. 0 of an American that is not simulated.
+    /// Number of steps of equal length: the fixings of an Asian, the exercise dates of an American. It is 1 to 65,536;
+    /// up to 1,024 for an American, and for an Asian in `MIXED`. Other contracts need one step only. 0 for an American
+    /// that is not simulated.
     #[serde(default)]
     pub steps: i32,
-    /// What paths are computed in.
+    /// Precision of the paths.
     #[serde(default)]
     pub precision: Precision,
-    /// Where random numbers come from.
+    /// Source of random numbers.
     #[serde(default)]
     pub sampling: Sampling,
-    /// Whether a sample is a pair of paths that mirror each other; not with SOBOL.
+    /// True if each sample is a pair of paths that mirror each other; not allowed with `SOBOL`.
     #[serde(default)]
     pub antithetic: bool,
-    /// Whether delta, gamma, vega, theta and rho are wanted as well; of a basket, the first three of each asset.
+    /// True if delta, gamma, vega, theta and rho are computed too. A basket has delta, gamma and vega of each asset.
     #[serde(default)]
     pub greeks: bool,
-    /// Most samples, rounded up to whole blocks of 512, of SOBOL to 32 of them; with a wanted standard error
-    /// fewer may do. 0 of an American where nothing of a simulation is asked for: then it may be exercised at any
-    /// time, and is priced without one.
+    /// Maximum number of samples, up to 268,435,456; with Greeks fewer are allowed. It is rounded up to whole blocks of
+    /// 512 samples, for `SOBOL` to 32 blocks. A wanted standard error may need fewer. 0 for an American that is not
+    /// simulated: it may be exercised at any time.
     #[serde(default)]
     pub paths_max: i64,
-    /// Stop at the first check (the samples double from one to the next) at which the standard error of the
-    /// price is no greater; null: take all samples.
+    /// Wanted standard error of the price, above 0; null: all samples are taken. Sampling stops at the first check that
+    /// meets it; samples double from check to check.
     #[serde(default)]
     pub standard_error: Option<f64>,
 }
 
-/// Paid on the price at expiry.
+/// Payoff on the price at expiry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct European {
     /// Call or put.
     pub kind: OptionKind,
-    /// Strike.
+    /// Strike, from 1e-12 to 1e15.
     pub strike: f64,
 }
 
-/// Paid on the arithmetic mean of the prices at the ends of all steps.
+/// Payoff on the arithmetic mean of the prices at the ends of all steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Asian {
     /// Call or put.
     pub kind: OptionKind,
-    /// Strike.
+    /// Strike, from 1e-12 to 1e15.
     pub strike: f64,
 }
 
-/// Paid on the price at expiry, if a barrier, watched all the time, is touched or not.
+/// Payoff on the price at expiry, if a barrier was touched, or if it was not. The barrier is watched all the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Barrier {
     /// Call or put.
     pub kind: OptionKind,
-    /// Strike.
+    /// Strike, from 1e-12 to 1e15.
     pub strike: f64,
-    /// Direction, in or out.
+    /// Direction and effect of the barrier.
     pub barrier_kind: BarrierKind,
-    /// The barrier.
+    /// Price of the barrier, from 1e-12 to 1e15.
     pub barrier: f64,
 }
 
-/// Paid on the greatest (fixed call, floating put) or least price (fixed put, floating call), watched all the
-/// time.
+/// Payoff on the greatest or the least price, watched all the time. Fixed calls and floating puts use the greatest
+/// price, fixed puts and floating calls the least.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Lookback {
     /// Call or put.
     pub kind: OptionKind,
-    /// Strike; null: the price at expiry takes its place, a floating strike.
+    /// Fixed strike, from 1e-12 to 1e15; null: the price at expiry is the strike (floating).
     #[serde(default)]
     pub strike: Option<f64>,
 }
 
-/// Paid on the weighted sum of the prices of all assets at expiry.
+/// Payoff on the weighted sum of the prices of all assets at expiry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Basket {
     /// Call or put.
     pub kind: OptionKind,
-    /// Strike.
+    /// Strike, from 1e-12 to 1e15.
     pub strike: f64,
-    /// A weight for each asset.
+    /// Weight of each asset, from -1e6 to 1e6.
     pub weights: Vec<f64>,
 }
 
-/// Paid on the price at any step at which the holder exercises, by least squares (Longstaff and Schwartz), or at
-/// any time, by the boundary of exercise, where no simulation is asked for.
+/// Payoff on the price at exercise. In a simulation, the holder may exercise at each step, by least squares (Longstaff
+/// and Schwartz). Without one, the holder may exercise at any time, by the boundary of exercise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct American {
     /// Call or put.
     pub kind: OptionKind,
-    /// Strike.
+    /// Strike, from 1e-12 to 1e15.
     pub strike: f64,
 }
 
@@ -118,39 +119,38 @@ pub struct American {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Contract {
-    /// Paid on the price at expiry.
+    /// Payoff on the price at expiry.
     European(European),
-    /// Paid on the arithmetic mean of the prices at the ends of all steps.
+    /// Payoff on the arithmetic mean of the prices at the ends of all steps.
     Asian(Asian),
-    /// Paid on the price at expiry, if a barrier, watched all the time, is touched or not.
+    /// Payoff on the price at expiry, if a barrier was touched, or if it was not. The barrier is watched all the time.
     Barrier(Barrier),
-    /// Paid on the greatest (fixed call, floating put) or least price (fixed put, floating call), watched all
-    /// the time.
+    /// Payoff on the greatest or the least price, watched all the time. Fixed calls and floating puts use the greatest
+    /// price, fixed puts and floating calls the least.
     Lookback(Lookback),
-    /// Paid on the weighted sum of the prices of all assets at expiry.
+    /// Payoff on the weighted sum of the prices of all assets at expiry.
     Basket(Basket),
-    /// Paid on the price at any step at which the holder exercises, by least squares (Longstaff and Schwartz), or at
-    /// any time, by the boundary of exercise, where no simulation is asked for.
+    /// Payoff on the price at exercise. In a simulation, the holder may exercise at each step, by least squares
+    /// (Longstaff and Schwartz). Without one, the holder may exercise at any time, by the boundary of exercise.
     American(American),
 }
 
-/// Where random numbers come from: PHILOX (pseudo-random) or SOBOL (low discrepancy, by Joe and Kuo,
-/// randomised, paths by a Brownian bridge).
+/// Source of random numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Sampling {
-    /// Pseudo-random.
+    /// Pseudo-random numbers of Philox.
     #[serde(alias = "philox")]
     #[default]
     Philox,
-    /// Low discrepancy.
+    /// Randomised points of low discrepancy (Joe and Kuo), in up to 256 dimensions; paths follow a Brownian bridge.
     #[serde(alias = "sobol")]
     Sobol,
 }
 
 wire_enum!(
-    "Which touch does what: the price rises (UP) or falls (DOWN) to the barrier, and the option ends (OUT) or begins (IN) by that.",
+    "Direction and effect of a barrier. The price rises (UP) or falls (DOWN) to it, which ends (OUT) or begins (IN) the option.",
     BarrierKind { 0 => UpOut, 1 => UpIn, 2 => DownOut, 3 => DownIn });
 wire_enum!(
-    "What paths are computed in: F64, or MIXED (paths in f32, sums in f64), which is faster.",
+    "Precision of paths: F64, or MIXED (paths in 32 bits, sums in 64 bits), which is faster.",
     Precision { 0 => F64, 1 => Mixed });

@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::Wire;
 
-/// What trading rules would have made of recorded bars.
+/// Results of trading rules on recorded bars.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SweepProblem {
-    /// Bars by symbol.
+    /// Bars of each symbol: 1 to 10,000 symbols with 1 to 2,000,000 bars in all.
     pub symbols: Vec<SymbolBars>,
-    /// 1 to 20,000 rules.
+    /// Trading rules, 1 to 20,000.
     pub rules: Vec<TradingRule>,
-    /// Paid for each notional traded: 0.0001 is a basis point.
+    /// Cost of each notional traded, from 0 to 1: 0.0001 is a basis point.
     #[serde(default)]
     pub cost: f64,
 }
@@ -21,66 +21,72 @@ pub struct SweepProblem {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SymbolBars {
-    /// Its name.
+    /// Name of the symbol.
     pub symbol: String,
-    /// Closes in order, from 1e-9 to 1e12.
+    /// Closing prices in order of time, from 1e-9 to 1e12.
     pub closes: Vec<f64>,
 }
 
-/// Long while the fast exponential average is above the slow one, short while below.
+/// Long while the fast exponential average is above the slow one, short while it is below.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct EmaCross {
-    /// Bars.
+    /// Length of the fast average, 1 to 1,048,576 bars.
     pub fast: i32,
-    /// Bars.
+    /// Length of the slow average, 1 to 1,048,576 bars.
     pub slow: i32,
 }
 
-/// Long once the relative strength index falls below low, short once it rises above high.
+/// Long once the relative strength index falls below `low`, short once it rises above `high`. A position is kept until
+/// the other one is taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct RsiReversion {
-    /// Bars.
+    /// Length of the index, 1 to 1,048,576 bars.
     pub length: i32,
-    /// 0 to 100.
+    /// Index below which the rule goes long, 0 to 100.
     pub low: f64,
-    /// 0 to 100.
+    /// Index above which the rule goes short, 0 to 100.
     pub high: f64,
 }
 
-/// Long below the mean by more than entry deviations, short above; flat within exit.
+/// Long if the close is below its mean by more than `entry` deviations, short if it is above by more; flat again within
+/// `exit` deviations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct ZScoreReversion {
-    /// Bars.
+    /// Length of the window of mean and deviation, 1 to 1,048,576 bars.
     pub window: i32,
-    /// Deviations.
+    /// Distance from the mean to enter, in standard deviations, 0 to 1,000,000.
     pub entry: f64,
-    /// Deviations.
+    /// Distance from the mean to exit, in standard deviations, 0 to 1,000,000.
     pub exit: f64,
 }
 
-/// Long above the mean by more than width deviations, short below; flat on the other side of the mean.
+/// Long if the close is above its mean by more than `width` deviations, short if below by more; flat on the mean's
+/// other side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct BandBreakout {
-    /// Bars.
+    /// Length of the window of mean and deviation, 1 to 1,048,576 bars.
     pub window: i32,
-    /// Deviations.
+    /// Distance from the mean to enter, in standard deviations, 0 to 1,000,000.
     pub width: f64,
 }
 
-/// The rule for being long, short or flat.
+/// A rule for being long, short or flat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum TradingRule {
-    /// Long while the fast exponential average is above the slow one, short while below.
+    /// Long while the fast exponential average is above the slow one, short while it is below.
     EmaCross(EmaCross),
-    /// Long once the relative strength index falls below low, short once it rises above high.
+    /// Long once the relative strength index falls below `low`, short once it rises above `high`. A position is kept
+    /// until the other one is taken.
     RsiReversion(RsiReversion),
-    /// Long below the mean by more than entry deviations, short above; flat within exit.
+    /// Long if the close is below its mean by more than `entry` deviations, short if it is above by more; flat again
+    /// within `exit` deviations.
     ZScoreReversion(ZScoreReversion),
-    /// Long above the mean by more than width deviations, short below; flat on the other side of the mean.
+    /// Long if the close is above its mean by more than `width` deviations, short if below by more; flat on the mean's
+    /// other side.
     BandBreakout(BandBreakout),
 }
