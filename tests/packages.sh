@@ -20,6 +20,7 @@ packages_missing() {
       # The shared library of Python, in a package that is named by Python's version.
       libpython3-dev) PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -q "$(python3 -c 'import sys; print("libpython%d.%d.so.1" % sys.version_info[:2])')" ||
         printf '%s ' "$package" ;;
+      g++-*-linux-gnu) command -v "${package#g++-}-g++" >/dev/null || printf '%s ' "$package" ;;
       *-jre-headless) java_is_right || printf '%s ' "$package" ;;
       *) command -v "$package" >/dev/null || printf '%s ' "$package" ;;
     esac
