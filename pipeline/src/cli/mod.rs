@@ -45,7 +45,7 @@ pub use replay::{
 };
 pub use risk::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PortfolioArgs, PriceArgs, RecordedFlags, RiskArgs,
-    RiskCommand, RiskFormat, SimulationFlags, SweepArgs,
+    RiskCommand, RiskFormat, RiskSubcommand, SimulationFlags, SweepArgs,
 };
 pub use run::{DemoArgs, ListenArg, ReadyArgs, RunArgs};
 pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs, TopicsCommand};

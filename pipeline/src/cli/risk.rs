@@ -17,7 +17,18 @@ Example: warptape risk price --kind call --strike 100 --expiry-days 30 --spot 10
 pub struct RiskArgs {
     /// Kind of request
     #[command(subcommand)]
-    pub command: RiskCommand,
+    pub command: RiskSubcommand,
+}
+
+/// Commands of `warptape risk`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum RiskSubcommand {
+    /// Print a JSON Schema of requests, by which editors complete and check them
+    #[command(after_help = "Example: warptape risk schema > risk-request.schema.json")]
+    Schema,
+    /// Send a request
+    #[command(flatten)]
+    Ask(RiskCommand),
 }
 
 /// Kinds of requests.

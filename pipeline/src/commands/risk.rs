@@ -6,6 +6,8 @@ mod parts;
 mod request;
 mod row_places;
 mod rows;
+#[cfg(feature = "manuals")]
+mod schema;
 mod table;
 mod warnings;
 
@@ -17,7 +19,7 @@ use warptape_schemas::risk::{RiskError, RiskOutcome, RiskProblem};
 
 use self::exchange::{Answer, Asked};
 use self::request::request_of;
-use crate::cli::{DIVERGED, INEXACT, RecordedFlags, RiskArgs, RiskCommand, RiskFormat};
+use crate::cli::{DIVERGED, INEXACT, RecordedFlags, RiskArgs, RiskCommand, RiskFormat, RiskSubcommand};
 use crate::clock::wall_clock_ns;
 use crate::logging::NOTICE;
 use crate::open::{Purpose, open_log};
@@ -26,8 +28,22 @@ use crate::settings::Settings;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Sends the request and prints the answer.
+/// Sends a request and prints the answer, or prints the schema of requests.
 pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        #[cfg(feature = "manuals")]
+        RiskSubcommand::Schema => {
+            writeln!(stdout(), "{:#}", schema::request_schema())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        #[cfg(not(feature = "manuals"))]
+        RiskSubcommand::Schema => Err(crate::usage_error::UsageError::not_built("risk schema", "manuals").into()),
+        RiskSubcommand::Ask(command) => send(command, settings),
+    }
+}
+
+/// Sends the request and prints the answer.
+fn send(command: &RiskCommand, settings: &Settings) -> anyhow::Result<ExitCode> {
     let now_ns = wall_clock_ns();
     // Several commands may run at once, and in containers all may have the same process number.
     let name = format!("risk-{}-{now_ns}", process::id());
@@ -36,8 +52,8 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         let bars = bars::recorded(&*log, &settings.topics.names.signals, &flags.symbols, &flags.bars)?;
         Ok(serde_json::to_value(bars)?)
     };
-    let (request, rows) = request_of(&args.command, now_ns, &name, &read_bars)?;
-    let asking = args.command.asking();
+    let (request, rows) = request_of(command, now_ns, &name, &read_bars)?;
+    let asking = command.asking();
     let (timeout, waits) = (Duration::from_secs(asking.timeout_s), asking.wait_for_ticks);
     let mut answer = ask(Asked { request: &request, name: &name, timeout, waits }, settings)?;
 
@@ -57,7 +73,7 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         }
         (RiskFormat::Table, Some(_)) => {}
         (RiskFormat::Table, None) => {
-            let wants_greeks = matches!(args.command, RiskCommand::Greeks(_) | RiskCommand::Request(_));
+            let wants_greeks = matches!(command, RiskCommand::Greeks(_) | RiskCommand::Request(_));
             let text = table::of(&request, &answer, wants_greeks, &settings.log.url);
             stdout.write_all(text.as_bytes())?;
         }

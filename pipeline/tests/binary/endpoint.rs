@@ -74,6 +74,25 @@ fn post(url: &str, token: Option<&str>, command: &str) -> (u16, Value) {
     (answer.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::String(text)))
 }
 
+/// The endpoint answers at each path of its OpenAPI document as the document says, and lists the same paths.
+fn check_openapi(url: &str) {
+    let (status, document) = get(url, "/openapi.json", &[]);
+    assert_eq!(status, 200, "{document}");
+    let document: Value = serde_json::from_str(&document).expect("JSON");
+    let (_, list) = get(url, "/", &[]);
+    let paths = document["paths"].as_object().expect("paths");
+    assert_eq!(paths.len(), list.lines().count(), "{list}");
+    for (path, methods) in paths {
+        assert!(list.contains(path), "{path}: {list}");
+        let Some(responses) = methods["get"]["responses"].as_object() else {
+            assert_eq!(get(url, path, &[]).0, 405, "{path}");
+            continue;
+        };
+        let (status, told) = get(url, path, &[]);
+        assert!(responses.contains_key(&status.to_string()), "{path}: {status} {told}");
+    }
+}
+
 #[test]
 fn commands_over_http_go_through_the_log() {
     let folder = folder();
@@ -81,7 +100,9 @@ fn commands_over_http_go_through_the_log() {
     let arguments = ["run", "--log", "sqlite:w.db", "--listen", "127.0.0.1:0"];
     let mut open = Running::start(folder.path(), &arguments);
     let drain = r#"{"command": {"DrainLane": {"lane": 1}}, "by": "an operator"}"#;
-    let (status, told) = post(&url_of(&mut open), None, drain);
+    let url = url_of(&mut open);
+    check_openapi(&url);
+    let (status, told) = post(&url, None, drain);
     assert_eq!(status, 403, "{told}");
     assert!(told.to_string().contains("endpoint.token"), "{told}");
     open.stop("TERM");

@@ -31,6 +31,7 @@ mod holes;
 mod hot;
 mod hot_results;
 mod incidents;
+mod json_schemas;
 mod kafka_bombs;
 mod kafka_clients;
 mod kafka_clocks;

@@ -38,7 +38,7 @@ macro_rules! known {
             file: $file,
             version: $version,
             fingerprint: $fingerprint,
-            text: include_str!(concat!("../../avro/", $file, ".avsc")),
+            text: include_str!(concat!("../avro/", $file, ".avsc")),
         };
     };
 }
@@ -112,7 +112,7 @@ pub const SIGNAL_1: KnownSchema = KnownSchema {
     file: "signal",
     version: 1,
     fingerprint: 0x2123_3437_33bc_4371,
-    text: include_str!("../../avro/old/signal_1.avsc"),
+    text: include_str!("../avro/old/signal_1.avsc"),
 };
 /// Version 1 of late ticks, still written for ticks whose numbers fit 64 bits in 1e-9.
 pub const LATE_TICK_1: KnownSchema = KnownSchema {
@@ -120,7 +120,7 @@ pub const LATE_TICK_1: KnownSchema = KnownSchema {
     file: "late_tick",
     version: 1,
     fingerprint: 0xcb1d_27a8_de32_83fa,
-    text: include_str!("../../avro/old/late_tick_1.avsc"),
+    text: include_str!("../avro/old/late_tick_1.avsc"),
 };
 
 /// Version 1 of statements of event time, still written for those that neither cut bars nor move forward only.
@@ -129,7 +129,7 @@ pub const SET_EVENT_TIME_1: KnownSchema = KnownSchema {
     file: "set_event_time",
     version: 1,
     fingerprint: 0x8a0c_fc43_2a3b_e661,
-    text: include_str!("../../avro/old/set_event_time_1.avsc"),
+    text: include_str!("../avro/old/set_event_time_1.avsc"),
 };
 
 /// Version 2 of dead letters, still written for single whole records.
@@ -138,7 +138,7 @@ pub const DEAD_LETTER_2: KnownSchema = KnownSchema {
     file: "dead_letter",
     version: 2,
     fingerprint: 0x8510_0246_48e9_90ac,
-    text: include_str!("../../avro/old/dead_letter_2.avsc"),
+    text: include_str!("../avro/old/dead_letter_2.avsc"),
 };
 
 /// Version 3 of risk requests, still written for kinds older than digital options.
@@ -147,7 +147,7 @@ pub const RISK_REQUEST_3: KnownSchema = KnownSchema {
     file: "risk_request",
     version: 3,
     fingerprint: 0xd068_c7e3_779f_fab1,
-    text: include_str!("../../avro/old/risk_request_3.avsc"),
+    text: include_str!("../avro/old/risk_request_3.avsc"),
 };
 
 /// Version 4 of risk requests, still written for digital options.
@@ -156,7 +156,7 @@ pub const RISK_REQUEST_4: KnownSchema = KnownSchema {
     file: "risk_request",
     version: 4,
     fingerprint: 0xce32_04b8_c7a2_d618,
-    text: include_str!("../../avro/old/risk_request_4.avsc"),
+    text: include_str!("../avro/old/risk_request_4.avsc"),
 };
 
 /// The current version of every record.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Right to buy (CALL) or to sell (PUT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum OptionKind {
     /// The right to buy.
@@ -31,6 +32,7 @@ impl OptionKind {
 
 /// The effect of the barrier. The price rises (UP) or falls (DOWN) to it, which ends (OUT) or begins (IN) the option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum BarrierKind {
     /// Paid if the price never rises to the barrier.
@@ -49,6 +51,7 @@ pub enum BarrierKind {
 
 /// Payout of a digital option: CASH, or units of the ASSET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum DigitalPayout {
     /// Cash.
@@ -61,6 +64,7 @@ pub enum DigitalPayout {
 
 /// Precision of paths: F64, or MIXED (paths in f32, sums in f64), which is faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Precision {
     /// `f64` throughout.

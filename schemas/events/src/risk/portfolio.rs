@@ -7,6 +7,7 @@ use crate::wire::Wire;
 
 /// Risk of a portfolio of positions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PortfolioProblem {
     /// Assets, up to 4,096; up to 256 with a covariance, or a matrix from the market. Other fields name them by index,
@@ -22,6 +23,7 @@ pub struct PortfolioProblem {
 
 /// A book of positions and of further books.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Book {
     /// Name of the book, up to 64 bytes.
@@ -33,6 +35,7 @@ pub struct Book {
 
 /// Units of an instrument in a book.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Position {
     /// Name of the position, up to 64 bytes.
@@ -47,6 +50,7 @@ pub struct Position {
 
 /// Units of an asset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SpotPosition {
     /// Index of the asset in the problem, from 0.
@@ -55,6 +59,7 @@ pub struct SpotPosition {
 
 /// A forward on an asset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ForwardPosition {
     /// Index of the asset in the problem, from 0.
@@ -67,6 +72,7 @@ pub struct ForwardPosition {
 
 /// An instrument of which units are held or priced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Instrument {
     /// Units of an asset.
@@ -84,6 +90,7 @@ pub enum Instrument {
 /// Value at risk and expected shortfall by historical simulation. Each scenario is a row of returns, for which all
 /// positions are revalued in full.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HistoricalRisk {
     /// Confidence, from 0.5 to 0.999999: 0.99 leaves the worst 1 %.
@@ -100,6 +107,7 @@ pub struct HistoricalRisk {
 
 /// Value at risk and expected shortfall by simulated normal returns, for which all positions are revalued in full.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MonteCarloRisk {
     /// Confidence, from 0.5 to 0.999999: 0.99 leaves the worst 1 %.
@@ -114,6 +122,7 @@ pub struct MonteCarloRisk {
 
 /// Value at risk and expected shortfall of normal returns, by the portfolio's deltas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ParametricRisk {
     /// Confidence, from 0.5 to 0.999999: 0.99 leaves the worst 1 %.
@@ -126,6 +135,7 @@ pub struct ParametricRisk {
 
 /// Profit of all books in named scenarios, for which all positions are revalued in full.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Stress {
     /// Scenarios, 1 to 1,000. Scenarios × books, and scenarios × assets, are 100,000 at most.
@@ -134,6 +144,7 @@ pub struct Stress {
 
 /// A named scenario: shifts of all assets, twists by expiry, and shocks of single assets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StressScenario {
     /// Name of the scenario, up to 64 bytes.
@@ -172,6 +183,7 @@ fn is_zero(number: &f64) -> bool {
 
 /// Shock of one asset in a scenario, on top of the shifts of all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Shock {
     /// Index of the asset in the problem, from 0.
@@ -193,6 +205,7 @@ pub struct Shock {
 
 /// A measure of a portfolio's risk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum RiskMeasure {
     /// Value at risk and expected shortfall by historical simulation. Each scenario is a row of returns, for which all
@@ -208,6 +221,7 @@ pub enum RiskMeasure {
 
 /// Weights of assets with the least variance for their expected return, within bounds and a budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OptimisationProblem {
     /// Assets, 1 to 256. Other fields have one number for each of them.

@@ -14,6 +14,7 @@ use crate::wire::{Wire, wire_enum};
 /// an error if there is no answer. The key of the record is the symbol if numbers come from the market. The request
 /// then comes to the partition of the symbol's ticks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RiskRequest {
     /// Id of the request, chosen by its sender, 1 to 128 bytes. A second request with the same id gets only an error of
@@ -60,6 +61,7 @@ impl RiskRequest {
 
 /// Price and Greeks of European options, in closed form (Black, Scholes and Merton).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OptionValues {
     /// Assets, up to 4,096. Other fields name them by index, from 0.
@@ -70,6 +72,7 @@ pub struct OptionValues {
 
 /// An asset of a problem.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Asset {
     /// Symbol of the asset, up to 64 bytes. If a number comes from the market: `VENUE:TICKER` as in the tick topic.
@@ -95,6 +98,7 @@ pub struct Asset {
 
 /// Kind of an asset's price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AssetKind {
     /// The price is paid now: the forward grows with the rate less the dividend yield.
@@ -116,6 +120,7 @@ impl AssetKind {
 /// last trade if there is none. Volatility: realised volatility of the sampled window. Matrix: exponentially weighted
 /// covariance or correlation of that window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FromMarket {
     /// Source of the value: `MARKET`.
@@ -124,6 +129,7 @@ pub struct FromMarket {
 
 /// Source of a value that the request does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum MarketSource {
     /// The live state of the pipeline.
@@ -133,6 +139,7 @@ pub enum MarketSource {
 
 /// A number that is given, or taken from the market.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "a number, or {\"from\": \"market\"}")]
 pub enum Quantity {
     /// The given number.
@@ -143,6 +150,7 @@ pub enum Quantity {
 
 /// A European option.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VanillaOption {
     /// Index of its asset in the problem, from 0.
@@ -157,6 +165,7 @@ pub struct VanillaOption {
 
 /// Volatilities at which European options have given prices. The assets' own volatilities are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ImpliedVolatilities {
     /// Assets, up to 4,096. Other fields name them by index, from 0.
@@ -169,6 +178,7 @@ pub struct ImpliedVolatilities {
 
 /// A matrix by rows that is given, or taken from the market.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "an array of numbers, or {\"from\": \"market\"}")]
 pub enum Matrix {
     /// The given matrix.
@@ -179,6 +189,7 @@ pub enum Matrix {
 
 /// Price and Greeks of European digital options, in closed form (Reiner and Rubinstein).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DigitalOptions {
     /// Assets, up to 4,096. Other fields name them by index, from 0.
@@ -189,6 +200,7 @@ pub struct DigitalOptions {
 
 /// A European digital option, which pays a fixed amount or nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DigitalOption {
     /// Index of its asset in the problem, from 0.
@@ -213,6 +225,7 @@ fn one() -> f64 {
 
 /// An American option, which may be exercised at any time until expiry. It is valued by its boundary of exercise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AmericanOption {
     /// Index of its asset in the problem, from 0.
@@ -227,6 +240,7 @@ pub struct AmericanOption {
 
 /// Price and Greeks of contracts of several kinds, each by its formula and with its id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Contracts {
     /// Assets, up to 4,096. Other fields name them by index, from 0.
@@ -241,6 +255,7 @@ pub struct Contracts {
 
 /// A contract with an id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NamedContract {
     /// Id of the contract, which the answer repeats, up to 64 bytes; may be empty.
@@ -255,6 +270,7 @@ macro_rules! problems {
     ($($(#[$document:meta])* $name:literal $variant:ident($problem:ty);)+) => {
         /// Problem of a request.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+        #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
         #[serde(tag = "type")]
         pub enum RiskProblem {
             $($(#[$document])* #[serde(rename = $name)] $variant($problem),)+

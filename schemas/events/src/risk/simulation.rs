@@ -7,6 +7,7 @@ use crate::wire::{Wire, wire_enum};
 
 /// Price of an option by Monte Carlo: assets follow geometric Brownian motions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SimulationProblem {
     /// The asset of the option; for a basket, 1 to 64 assets.
@@ -48,6 +49,7 @@ pub struct SimulationProblem {
 
 /// Payoff on the price at expiry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct European {
     /// Call or put.
@@ -58,6 +60,7 @@ pub struct European {
 
 /// Payoff on the arithmetic mean of the prices at the ends of all steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Asian {
     /// Call or put.
@@ -68,6 +71,7 @@ pub struct Asian {
 
 /// Payoff on the price at expiry, if a barrier was touched, or if it was not. The barrier is watched all the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Barrier {
     /// Call or put.
@@ -83,6 +87,7 @@ pub struct Barrier {
 /// Payoff on the greatest or the least price, watched all the time. Fixed calls and floating puts use the greatest
 /// price, fixed puts and floating calls the least.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Lookback {
     /// Call or put.
@@ -94,6 +99,7 @@ pub struct Lookback {
 
 /// Payoff on the weighted sum of the prices of all assets at expiry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Basket {
     /// Call or put.
@@ -107,6 +113,7 @@ pub struct Basket {
 /// Payoff on the price at exercise. In a simulation, the holder may exercise at each step, by least squares (Longstaff
 /// and Schwartz). Without one, the holder may exercise at any time, by the boundary of exercise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct American {
     /// Call or put.
@@ -117,6 +124,7 @@ pub struct American {
 
 /// The payoff of an option.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Contract {
     /// Payoff on the price at expiry.
@@ -137,6 +145,7 @@ pub enum Contract {
 
 /// Source of random numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Sampling {
     /// Pseudo-random numbers of Philox.

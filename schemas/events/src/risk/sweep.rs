@@ -6,6 +6,7 @@ use crate::wire::Wire;
 
 /// Results of trading rules on recorded bars.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SweepProblem {
     /// Bars of each symbol: 1 to 10,000 symbols with 1 to 2,000,000 bars in all.
@@ -19,6 +20,7 @@ pub struct SweepProblem {
 
 /// Bars of a symbol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SymbolBars {
     /// Name of the symbol.
@@ -29,6 +31,7 @@ pub struct SymbolBars {
 
 /// Long while the fast exponential average is above the slow one, short while it is below.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EmaCross {
     /// Length of the fast average, 1 to 1,048,576 bars.
@@ -40,6 +43,7 @@ pub struct EmaCross {
 /// Long once the relative strength index falls below `low`, short once it rises above `high`. A position is kept until
 /// the other one is taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RsiReversion {
     /// Length of the index, 1 to 1,048,576 bars.
@@ -53,6 +57,7 @@ pub struct RsiReversion {
 /// Long if the close is below its mean by more than `entry` deviations, short if it is above by more; flat again within
 /// `exit` deviations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ZScoreReversion {
     /// Length of the window of mean and deviation, 1 to 1,048,576 bars.
@@ -66,6 +71,7 @@ pub struct ZScoreReversion {
 /// Long if the close is above its mean by more than `width` deviations, short if below by more; flat on the mean's
 /// other side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BandBreakout {
     /// Length of the window of mean and deviation, 1 to 1,048,576 bars.
@@ -76,6 +82,7 @@ pub struct BandBreakout {
 
 /// A rule for being long, short or flat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum TradingRule {
     /// Long while the fast exponential average is above the slow one, short while it is below.

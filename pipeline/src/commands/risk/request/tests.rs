@@ -4,7 +4,7 @@ use clap::Parser;
 use warptape_schemas::risk::SymbolBars;
 
 use super::*;
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, RiskSubcommand};
 
 const NOW_NS: i64 = 1_000_000_000_000;
 
@@ -12,7 +12,8 @@ fn command(line: &str) -> Result<RiskCommand, String> {
     let words = ["warptape", "risk"].into_iter().chain(line.split_whitespace());
     let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
     let Command::Risk(args) = cli.command else { panic!("{line}") };
-    Ok(args.command)
+    let RiskSubcommand::Ask(command) = args.command else { panic!("{line}") };
+    Ok(command)
 }
 
 fn bars(flags: &RecordedFlags) -> anyhow::Result<Value> {

@@ -1,0 +1,79 @@
+//! The JSON Schema of risk requests. It follows from the types' declarations; words that serde takes in a second form are added.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+use warptape_schemas::risk::RiskRequest;
+
+/// Words with one form only. All other words are taken in lower case as well, with `-` for `_`.
+const ONE_FORM: [&str; 3] = ["CRITICAL", "INTERACTIVE", "BATCH"];
+/// Properties with a second name, which people use for currencies.
+const SECOND_NAMES: [(&str, &str); 3] = [
+    ("dividend_yield", "foreign_rate"),
+    ("yield_shift", "foreign_rate_shift"),
+    ("yield_twist", "foreign_rate_twist"),
+];
+
+/// The schema of a request in a file of `warptape risk`.
+pub fn request_schema() -> Value {
+    let mut schema =
+        SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<RiskRequest>().to_value();
+    schema["title"] = "Risk request of Warptape".into();
+    // A missing id is made up by the command.
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|name| name != "request_id");
+    }
+    add_second_forms(&mut schema);
+    schema
+}
+
+fn add_second_forms(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            object.values_mut().for_each(add_second_forms);
+            if let Some(Value::Object(properties)) = object.get_mut("properties") {
+                add_second_names(properties);
+            }
+            if let Some(Value::Array(words)) = object.get_mut("enum") {
+                let second: Vec<Value> = words.iter().filter_map(second_form).collect();
+                words.extend(second);
+            }
+            if let Some(second) = object.get("const").and_then(second_form) {
+                let word = object.remove("const").expect("it was there a line ago");
+                object.insert("enum".to_owned(), json!([word, second]));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(add_second_forms),
+        _ => {}
+    }
+}
+
+fn add_second_names(properties: &mut Map<String, Value>) {
+    for (name, second) in SECOND_NAMES {
+        if let Some(schema) = properties.get(name).cloned() {
+            properties.insert(second.to_owned(), schema);
+        }
+    }
+}
+
+fn second_form(word: &Value) -> Option<Value> {
+    let word = word.as_str().filter(|word| !ONE_FORM.contains(word))?;
+    let second = word.to_lowercase().replace('_', "-");
+    (second != word).then(|| second.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-pipeline --lib document_in_docs` writes the file anew.
+    #[test]
+    fn the_document_in_docs_is_the_schema_of_requests() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/risk-request.schema.json");
+        let text = format!("{:#}\n", request_schema());
+        if std::env::var_os("WARPTAPE_UPDATE_DOCS").is_some() {
+            std::fs::write(path, &text).expect("the document");
+        }
+        let found = std::fs::read_to_string(path).expect("the document");
+        assert!(found == text, "run with WARPTAPE_UPDATE_DOCS=1 to write it anew");
+    }
+}
