@@ -390,7 +390,7 @@ fn a_record_of_a_damaged_length_is_named_after_the_ticks_before_it() {
         damaged[third] = length;
         check_refused(
             &damaged,
-            &format!("the record at byte {third} (uncompressed) is said to have {found}"),
+            &format!("the record at byte {third} (uncompressed) claims {found}"),
         );
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = write_file(&folder, "file.dbn", &damaged);
