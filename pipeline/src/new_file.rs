@@ -92,7 +92,10 @@ fn refuse_taken(to: &Path) -> Result<(), UsageError> {
 }
 
 fn cannot(to: &Path) -> String {
-    format!("{}: cannot be written; check the permissions of the folder and the free space on the disk", to.display())
+    format!(
+        "{}: cannot be written; check the permissions of the folder and the free space on the disk",
+        to.display()
+    )
 }
 
 #[cfg(test)]

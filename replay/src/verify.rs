@@ -188,7 +188,8 @@ fn trimmed_note(topic: &str, trimmed: &Trimmed) -> String {
                 "decisions were compared from sequence {sequence} on, where a process started or wrote a checkpoint"
             )
         }
-        None => "no process has started or written a checkpoint since, so its decisions were not compared".to_owned(),
+        None => "no process has started or written a checkpoint since, so its decisions were not compared"
+            .to_owned(),
     };
     format!(
         "{topic} partition {partition} begins at offset {first_offset}, older entries were removed: {what}"
@@ -261,7 +262,8 @@ fn check_outputs(
     report.notes.append(&mut outputs.begins);
     report.notes.extend(segment_notes(options, cut, check));
     if cut.is_risk_gone {
-        let note = "risk results were not compared, because the first ticks, requests or results were removed";
+        let note =
+            "risk results were not compared, because the first ticks, requests or results were removed";
         report.notes.push(note.to_owned());
     }
     if !outputs.repeated.is_empty() {

@@ -72,8 +72,7 @@ pub(super) fn failure(
 pub(super) fn refused(url: &str, error: KafkaError) -> LogError {
     let (argument, value, allowed) = match error {
         KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, _, key, _) => {
-            let allowed =
-                "librdkafka has no such option: check the name; in an environment variable, write a dot as `__`";
+            let allowed = "librdkafka has no such option: check the name; in an environment variable, write a dot as `__`";
             ("librdkafka option", key, allowed.to_owned())
         }
         KafkaError::ClientConfig(_, found, key, _) if is_not_built(&found) => {

@@ -297,8 +297,10 @@ impl GivenUp {
         for (first, next, sum) in rows {
             if sum != checksum::of_given_up(topic_id, partition, first, next) {
                 let place = format!("partition {partition} of topic number {topic_id}");
-                return Err(file.damaged(format!("the list of given-up offsets of {place} does not match its \
-                                                 checksum")));
+                return Err(file.damaged(format!(
+                    "the list of given-up offsets of {place} does not match its \
+                                                 checksum"
+                )));
             }
             match ranges.last_mut() {
                 Some(last) if first <= last.1 => last.1 = last.1.max(next),

@@ -190,8 +190,12 @@ impl Fold {
         }
         let busy: bool = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0))?;
         if busy && wal_bytes >= self.limits.bytes_max {
-            tracing::warn!(log = self.file.url, wal_bytes, "a reader keeps a snapshot open, so the \
-                                                            write-ahead log grows");
+            tracing::warn!(
+                log = self.file.url,
+                wal_bytes,
+                "a reader keeps a snapshot open, so the \
+                                                            write-ahead log grows"
+            );
             self.wait_bytes.store(wal_bytes + self.limits.due_bytes, Ordering::Relaxed);
         }
         Ok(())

@@ -63,8 +63,10 @@ pub(super) fn explain(url: &str, access: Access, doing: &str, error: rusqlite::E
         ErrorCode::OutOfMemory => LogError::Limit {
             url,
             doing,
-            cause: format!("{error}: this process may not use more memory (`ulimit -v`), or the machine has \
-                            none left"),
+            cause: format!(
+                "{error}: this process may not use more memory (`ulimit -v`), or the machine has \
+                            none left"
+            ),
         },
         ErrorCode::SystemIoFailure if let Some(cause) = limits(&error) => {
             LogError::Limit { url, doing, cause }

@@ -91,8 +91,10 @@ impl LogFile {
             ),
             Harm::WalGone => (
                 format!("its write-ahead log {wal} {BECAME} and was not written back to the file"),
-                format!("{START_AGAIN}: the start lists what is lost, and `warptape log recover` continues \
-                         without it"),
+                format!(
+                    "{START_AGAIN}: the start lists what is lost, and `warptape log recover` continues \
+                         without it"
+                ),
             ),
             Harm::WalShorter => (
                 format!("its write-ahead log {wal} was truncated while it was open"),
@@ -105,7 +107,9 @@ impl LogFile {
                 START_AGAIN.to_owned(),
             ),
             Harm::IndexCut => (
-                format!("the index of its write-ahead log, {index}, was truncated while it was open; {whole}"),
+                format!(
+                    "the index of its write-ahead log, {index}, was truncated while it was open; {whole}"
+                ),
                 START_AGAIN.to_owned(),
             ),
         };

@@ -98,7 +98,10 @@ pub(super) fn compare_with(file: &LogFile, connection: &Connection, head: &HeadF
 fn judge(file: &LogFile, connection: &Connection, found: &Found, own: &Own) -> Result<(), LogError> {
     let path = head_path(&file.path);
     let action = |how: &str| {
-        format!("{how}, or build a usable log from its intact contents with `warptape log recover --log {}`", file.url)
+        format!(
+            "{how}, or build a usable log from its intact contents with `warptape log recover --log {}`",
+            file.url
+        )
     };
     let (found, action) = match found {
         Found::Head(head) if head.transactions > own.transactions => {

@@ -18,9 +18,7 @@ pub enum TrainError {
         expected: &'static str,
     },
     /// The fleet has too few or too many lanes.
-    #[error(
-        "the fleet has {lanes} lanes; networks can be trained for 2 to 64"
-    )]
+    #[error("the fleet has {lanes} lanes; networks can be trained for 2 to 64")]
     Lanes {
         /// Number of lanes.
         lanes: usize,

@@ -310,7 +310,8 @@ impl<'a> Run<'a> {
             ControlCommand::WeighLane(of) => {
                 of.lane = lane_of(of.lane)?;
                 if self.plan.weighed.contains(&of.lane) {
-                    let note = "recorded commands that change the weight of a lane are left out if --weight sets it";
+                    let note =
+                        "recorded commands that change the weight of a lane are left out if --weight sets it";
                     self.assumed.insert(note.to_owned());
                     return None;
                 }

@@ -278,10 +278,7 @@ fn chosen(
     assumed: &mut Assumed,
 ) -> i64 {
     if samples.is_empty() {
-        assumed.insert(format!(
-            "no recorded time in which {what}: {} ms is assumed",
-            default_ns / 1_000_000
-        ));
+        assumed.insert(format!("no recorded time in which {what}: {} ms is assumed", default_ns / 1_000_000));
         return default_ns;
     }
     let index = (u128::from(xxh3_64_with_seed(address, seed)) * samples.len() as u128) >> 64;

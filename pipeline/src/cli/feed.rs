@@ -269,7 +269,7 @@ mod tests {
             common: FeedCommon { batch: NonZeroUsize::MIN, rate: None, again: false },
         };
         let error = args(&["A=x", "y"], None).venues().unwrap_err().to_string();
-        assert!(error.contains("y: no venue") && error.contains("--venue"), "{error}");
+        assert!(error.contains("y: the venue is missing") && error.contains("--venue"), "{error}");
         let venues = args(&["A=x", "y"], Some("B")).venues().unwrap();
         assert_eq!(venues, [("A".to_owned(), "x".into()), ("B".to_owned(), "y".into())]);
     }

@@ -81,15 +81,20 @@ fn new_folder(parent: &Path) -> anyhow::Result<PathBuf> {
             }
         }
     }
-    anyhow::bail!("{} has too many demo folders: name another folder with --data, or remove old ones", parent.display())
+    anyhow::bail!(
+        "{} has too many demo folders: name another folder with --data, or remove old ones",
+        parent.display()
+    )
 }
 
 /// Refuses a log that exists already, because a demo must not publish its market there.
 pub fn refuse_existing(path: &Path) -> anyhow::Result<()> {
     if path.exists() {
-        let message =
-            format!("{} exists, and a demo needs a new log: remove the file or choose another one with \
-                     --data or --log", path.display());
+        let message = format!(
+            "{} exists, and a demo needs a new log: remove the file or choose another one with \
+                     --data or --log",
+            path.display()
+        );
         return Err(UsageError(message).into());
     }
     Ok(())

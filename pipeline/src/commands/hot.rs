@@ -145,9 +145,7 @@ fn head(state: &SymbolState, now_ns: i64) -> String {
                 LaneState::Ready if position.is_none() => {
                     "was ready at the last entry of its journal".to_owned()
                 }
-                LaneState::Silent => {
-                    "silent (its process has ended or is cut off); was ready".to_owned()
-                }
+                LaneState::Silent => "silent (its process has ended or is cut off); was ready".to_owned(),
                 LaneState::Ready => "ready".to_owned(),
                 LaneState::Stopped => "stopped with its process".to_owned(),
                 LaneState::Lost => format!("lost: {}", lane.reason),
@@ -278,8 +276,7 @@ mod tests {
         }
         let ready = state.lane.clone().map(|lane| LaneValue { state: LaneState::Ready, ..lane });
         let ready = SymbolState { lane: ready, ..state.clone() };
-        let silent =
-            "lane       cpu:1 silent (its process has ended or is cut off); was ready, as of ";
+        let silent = "lane       cpu:1 silent (its process has ended or is cut off); was ready, as of ";
         for (ready, now_ns, said) in [
             (ready.clone(), 9_500_000_000, "lane       cpu:1 ready, as of 0.5 s ago\n"),
             (ready.clone(), 19_000_000_000, "lane       cpu:1 ready, as of "),

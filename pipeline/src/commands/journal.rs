@@ -59,9 +59,7 @@ fn create(path: &Path, mode: u32, text: &str) -> anyhow::Result<()> {
     let mut file = options.open(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             let path = path.display();
-            anyhow!(UsageError(format!(
-                "{path} exists; keys are never overwritten: name another file"
-            )))
+            anyhow!(UsageError(format!("{path} exists; keys are never overwritten: name another file")))
         }
         _ => anyhow::Error::new(error).context(format!("cannot create {}", path.display())),
     })?;

@@ -17,9 +17,7 @@ use crate::usage_error::UsageError;
 pub fn execute(args: &LogArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let url = &settings.log.url;
     let path = url.strip_prefix("sqlite:").ok_or_else(|| {
-        UsageError(format!(
-            "{url} is not an embedded log; check and copy a Kafka cluster with its own tools"
-        ))
+        UsageError(format!("{url} is not an embedded log; check and copy a Kafka cluster with its own tools"))
     })?;
     match &args.command {
         LogCommand::Check => check(path.as_ref()),
@@ -106,7 +104,11 @@ fn recover(path: &Path, url: &str) -> anyhow::Result<ExitCode> {
             if recovered.losses.is_empty() {
                 writeln!(out, "no known losses")?;
             }
-            writeln!(out, "{url} now holds all intact contents; the damaged file is kept as {}", kept.display())?;
+            writeln!(
+                out,
+                "{url} now holds all intact contents; the damaged file is kept as {}",
+                kept.display()
+            )?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -103,10 +103,11 @@ impl Orders {
         });
         match given.await {
             Ok(Ok(Some(result))) => answered(&result),
-            Ok(Ok(None)) => {
-                told(StatusCode::GATEWAY_TIMEOUT, "no answer within timeout_s; the process refuses the \
-                                                   command if it reads it later")
-            }
+            Ok(Ok(None)) => told(
+                StatusCode::GATEWAY_TIMEOUT,
+                "no answer within timeout_s; the process refuses the \
+                                                   command if it reads it later",
+            ),
             Ok(Err(error)) => told(StatusCode::BAD_GATEWAY, &format!("{error:#}")),
             Err(error) => told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
         }

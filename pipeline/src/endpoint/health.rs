@@ -218,8 +218,7 @@ fn lag(view: &View<'_>) -> Component {
     let seen = &view.sampled.lag;
     if let Some(seconds) = seen.unknown_s(view.now_ns) {
         let cause = seen.error.as_deref().unwrap_or("the log has not answered");
-        let reason =
-            format!("the lag of partitions has been unknown for {seconds:.0} s: {}", cut(cause));
+        let reason = format!("the lag of partitions has been unknown for {seconds:.0} s: {}", cut(cause));
         return component("lag", State::Degraded, reason);
     }
     if seen.partitions.is_empty() {
@@ -248,10 +247,8 @@ fn dead_letters(view: &View<'_>) -> Component {
     let read = records.max(recent.ticks + recent.dead_ticks);
     let is_flood = dead >= DEAD_MIN && dead as f64 >= DEAD_SHARE_MAX * read as f64;
     let state = if is_flood { State::Degraded } else { State::Ok };
-    let mut reason = format!(
-        "{dead} dead letters among {records} records in the last {:.0} s",
-        recent.seconds
-    );
+    let mut reason =
+        format!("{dead} dead letters among {records} records in the last {:.0} s", recent.seconds);
     if is_flood {
         reason += ": see `warptape tail dead-letter` for the reasons";
     }
@@ -305,9 +302,10 @@ fn hot_state(view: &View<'_>) -> Option<Component> {
     let (state, reason) = match &figures.connection {
         Connection::Connecting => (State::Degraded, "connecting to Redis for the first time".to_owned()),
         Connection::Up => (State::Ok, format!("{} records behind", figures.behind)),
-        Connection::Down { since, reason } => {
-            (State::Degraded, format!("no connection to Redis for {:.0} s: {}", seconds_since(*since), cut(reason)))
-        }
+        Connection::Down { since, reason } => (
+            State::Degraded,
+            format!("no connection to Redis for {:.0} s: {}", seconds_since(*since), cut(reason)),
+        ),
         Connection::NoLog { since, reason } => {
             let reason = format!("cannot read the log for {:.0} s: {}", seconds_since(*since), cut(reason));
             (State::Degraded, reason)
@@ -451,10 +449,7 @@ mod tests {
         // Without the log's answer nothing is known, least of all that everything is committed.
         let (status, ready, reason) = assessed("lag", |view| view.sampled.lag.at_ns = NOW_NS - 7 * S);
         assert_eq!((status, ready), (State::Degraded, true));
-        assert_eq!(
-            reason,
-            "the lag of partitions has been unknown for 7 s: the log has not answered"
-        );
+        assert_eq!(reason, "the lag of partitions has been unknown for 7 s: the log has not answered");
 
         let (status, ready, reason) = assessed("log", |view| {
             view.sampled.disk = Some(Disk { free: 1 << 20, size: 1 << 30 });
@@ -487,7 +482,10 @@ mod tests {
         let (status, ready, reason) =
             assessed("symbols", |view| view.engine.status.partitions[0].symbols = 1_000);
         assert_eq!((status, ready), (State::Degraded, true));
-        assert!(reason.starts_with("partitions that have reached stages.symbols_max (1000 symbols)"), "{reason}");
+        assert!(
+            reason.starts_with("partitions that have reached stages.symbols_max (1000 symbols)"),
+            "{reason}"
+        );
 
         let (status, ready, reason) = assessed("hot_state", |view| {
             let down = Connection::Down { since: Instant::now(), reason: "connection refused".to_owned() };

@@ -210,7 +210,9 @@ async fn commanded(served: &Served, parts: &Parts, body: Body) -> Response {
     let (status, value) = match timeout(HEAD_MAX, axum::body::to_bytes(body, control::BYTES_MAX)).await {
         Ok(Ok(posted)) => orders.give(&posted).await,
         Ok(Err(_)) => control::told(StatusCode::PAYLOAD_TOO_LARGE, "a command may have at most 64 KiB"),
-        Err(_) => control::told(StatusCode::REQUEST_TIMEOUT, "the body of the command did not arrive within 5 s"),
+        Err(_) => {
+            control::told(StatusCode::REQUEST_TIMEOUT, "the body of the command did not arrive within 5 s")
+        }
     };
     respond(status, "application/json", Body::from(format!("{value}\n")))
 }

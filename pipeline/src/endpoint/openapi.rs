@@ -17,8 +17,10 @@ pub(super) fn openapi() -> Value {
         let security = if is_probe { json!([{}]) } else { json!([{}, {"token": []}]) };
         if !is_probe {
             responses["401"] = told("A token is required (endpoint.token) and was not presented.");
-            responses["403"] = told("No token is configured (endpoint.token), and the page may not be read \
-                                     without one.");
+            responses["403"] = told(
+                "No token is configured (endpoint.token), and the page may not be read \
+                                     without one.",
+            );
         }
         let get = json!({"summary": route.about, "security": security, "responses": responses});
         paths.insert(route.path.to_owned(), json!({"get": get}));

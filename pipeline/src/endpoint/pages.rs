@@ -166,8 +166,9 @@ impl Pages {
     /// Creates the pages of a running pipeline.
     pub(super) fn of_pipeline(watched: Watched, log: Arc<dyn EventLog>) -> Self {
         let clock = Clock::start();
-        let sampler = Sampler::start(&watched, log.clone(), clock)
-            .inspect_err(|error| tracing::warn!(%error, "cannot start the thread that measures lag and rates"));
+        let sampler = Sampler::start(&watched, log.clone(), clock).inspect_err(
+            |error| tracing::warn!(%error, "cannot start the thread that measures lag and rates"),
+        );
         let subject = Subject::Pipeline(Box::new(watched), sampler.ok());
         Self { subject, log, clock, made: Mutex::default() }
     }

@@ -163,7 +163,9 @@ struct Exporter {
 impl Exporter {
     fn run(mut self, traces: &Receiver<Trace>, stopped: &Receiver<()>) {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else {
-            return tracing::error!("traces are not exported: the process has reached its limit of open files");
+            return tracing::error!(
+                "traces are not exported: the process has reached its limit of open files"
+            );
         };
         let mut due = Instant::now() + GATHER_MAX;
         loop {

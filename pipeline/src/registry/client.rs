@@ -77,7 +77,8 @@ impl RegistryClient {
         let path = format!("/subjects/{}/versions", escaped(subject));
         let answer = self.send("POST", &path, Some(&json!({ "schemaType": "AVRO", "schema": schema })))?;
         if answer.status == StatusCode::CONFLICT {
-            let found = format!("subject {subject} does not accept the schema of Warptape: {}", answer.said());
+            let found =
+                format!("subject {subject} does not accept the schema of Warptape: {}", answer.said());
             return Err(answer.error(RegistryProblem::Incompatible, found));
         }
         answer.parsed::<Registered>().map(|registered| registered.id)

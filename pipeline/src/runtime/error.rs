@@ -150,7 +150,9 @@ pub enum EngineError {
         source: io::Error,
     },
     /// A thread of the engine ended without being told to.
-    #[error("the {thread} thread ended unexpectedly; nothing that was committed is lost: restart the process")]
+    #[error(
+        "the {thread} thread ended unexpectedly; nothing that was committed is lost: restart the process"
+    )]
     ThreadGone {
         /// Name of the thread.
         thread: &'static str,

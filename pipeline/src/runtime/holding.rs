@@ -190,8 +190,8 @@ impl Holder {
 
     fn tell_of(&self, topic: &str, partition: i32, committed: Option<i64>, at: Option<i64>) {
         let group = &self.group;
-        let committed =
-            committed.map_or_else(|| "no offset (never or no longer)".to_owned(), |at| format!("offset {at}"));
+        let committed = committed
+            .map_or_else(|| "no offset (never or no longer)".to_owned(), |at| format!("offset {at}"));
         let at = at.map_or_else(|| "that no record was processed".to_owned(), |at| format!("offset {at}"));
         tracing::warn!(
             "{topic}/{partition}: group {group} has committed {committed}, but the journal says {at}: the process follows the journal"

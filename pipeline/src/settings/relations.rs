@@ -96,8 +96,9 @@ pub(super) fn relations(
     }
     let groups = i64::from(settings.topics.partitions) * i64::from(settings.stages.groups_per_partition);
     if groups > GROUPS_TOTAL_MAX {
-        let allowed =
-            format!("a value whose product with topics.partitions is at most {GROUPS_TOTAL_MAX}; it is {groups}");
+        let allowed = format!(
+            "a value whose product with topics.partitions is at most {GROUPS_TOTAL_MAX}; it is {groups}"
+        );
         mistakes.push(relation(
             effective,
             "stages.groups_per_partition",

@@ -57,7 +57,8 @@ pub(super) fn read(path: &str, leaf: &Leaf) -> Result<Secret, Mistake> {
     };
     if names_file(leaf) {
         let file = read_file(text).map_err(|why| format!("the file {text:?}, which {why}"));
-        return file.map_err(|found| mistake(found, "the path of a text file that holds the secret".to_owned()));
+        return file
+            .map_err(|found| mistake(found, "the path of a text file that holds the secret".to_owned()));
     }
     match leaf.origin {
         Origin::Environment(_) => Ok(Secret::new(text.as_str())),

@@ -225,8 +225,12 @@ impl<'a> AnchorCheck<'a> {
         }
         if let Some(Anchored { source, partitions, unreadable, foreign, is_verified, .. }) = self.anchored {
             let count: usize = partitions.values().map(|partition| partition.entries.len()).sum();
-            let how = if *is_verified { "verified" } else { "accepted without a check of their signatures, \
-                                                             because no public key was given" };
+            let how = if *is_verified {
+                "verified"
+            } else {
+                "accepted without a check of their signatures, \
+                                                             because no public key was given"
+            };
             notes.push(format!("{count} anchors of {source} were compared, {how}"));
             if unreadable + foreign > 0 {
                 notes.push(format!(

@@ -124,8 +124,7 @@ pub fn why_batch(
     }
     if transaction.is_none() {
         unknown.push(
-            "the transaction with its records: no transaction in the journal was sealed with them"
-                .to_owned(),
+            "the transaction with its records: no transaction in the journal was sealed with them".to_owned(),
         );
     }
     let (waits, total_ns) = waits(&batch);

@@ -390,10 +390,8 @@ mod tests {
         assert_eq!(begin(150, Some(Clock::Log), 130, &mut unknown), 130);
         assert_eq!(
             unknown,
-            [
-                "how long it waited to be read: the log's clock is ahead of the clock of the process by at \
-                 least 20 ns, so the waits begin with its arrival at the process"
-            ]
+            ["how long it waited to be read: the log's clock is ahead of the clock of the process by at \
+                 least 20 ns, so the waits begin with its arrival at the process"]
         );
     }
 }

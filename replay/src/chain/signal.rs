@@ -278,8 +278,7 @@ fn explain(
 }
 
 /// Words for decisions whose state is not available.
-pub(crate) const NO_STATE: &str =
-    "the alternatives of the choice: the entries with the state were removed, or this software decides differently";
+pub(crate) const NO_STATE: &str = "the alternatives of the choice: the entries with the state were removed, or this software decides differently";
 
 /// The explanation of an entry's decision, with the scheduler before it; `None` if that state is gone, or this software
 /// steps to another one.

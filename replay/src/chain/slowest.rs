@@ -58,11 +58,7 @@ impl Slowest {
                 "has no commit time in the journal, like the last signals of a process life",
                 "have no commit time in the journal, like the last signals of a process life",
             ),
-            (
-                self.without_tick,
-                "has a tick record that was removed",
-                "have tick records that were removed",
-            ),
+            (self.without_tick, "has a tick record that was removed", "have tick records that were removed"),
             (
                 self.without_record,
                 "is not in this log (as in an export without --with-ticks) or cannot be read",

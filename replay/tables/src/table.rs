@@ -139,10 +139,7 @@ pub(crate) const SIGNALS: Table = Table {
         maybe_int("sell_volume_e9", "sum of the sizes of trades with an aggressive seller, as `volume_e9`"),
         maybe_int("buy_trades", "number of trades with an aggressive buyer"),
         maybe_int("sell_trades", "number of trades with an aggressive seller"),
-        maybe_int(
-            "bid_size_e9",
-            "size of the bid, as `volume_e9`; 0 if it is unknown, null without a bid",
-        ),
+        maybe_int("bid_size_e9", "size of the bid, as `volume_e9`; 0 if it is unknown, null without a bid"),
         maybe_int("ask_size_e9", "size of the offer, as `bid_size_e9`"),
         maybe_bool(
             "quote_forgotten",
@@ -275,7 +272,10 @@ pub(crate) const COMMITS: Table = Table {
             "sent_ns",
             "time when the successful attempt began to write; null if the journal does not have it",
         ),
-        maybe_int("ended_ns", "time when the process learnt of the commit; null if the journal does not have it"),
+        maybe_int(
+            "ended_ns",
+            "time when the process learnt of the commit; null if the journal does not have it",
+        ),
     ],
 };
 
@@ -293,10 +293,16 @@ pub(crate) const LATENCIES: Table = Table {
             "tick_time_ns",
             "time of the tick record in the log; null if the record was removed. Kafka stores milliseconds",
         ),
-        maybe_int("arrived_ns", "time when its rows reached the scheduler; null if that was before the window"),
+        maybe_int(
+            "arrived_ns",
+            "time when its rows reached the scheduler; null if that was before the window",
+        ),
         int("sealed_ns", "time when its outputs were handed to the log"),
-        maybe_int("sent_ns", "time when the successful attempt began to write; null if `attempts` of the \
-                              commit is null"),
+        maybe_int(
+            "sent_ns",
+            "time when the successful attempt began to write; null if `attempts` of the \
+                              commit is null",
+        ),
         maybe_int("committed_ns", "time when the process learnt of the commit"),
         maybe_int(
             "read_wait_ns",

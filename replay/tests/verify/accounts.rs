@@ -47,7 +47,8 @@ fn entries_that_are_missing_behind_the_last_account_are_noticed() {
             let (topic, group) = ("journal".to_owned(), "group".to_owned());
             let expected = JournalEnd { topic, partition: 0, group, next_sequence, committed_sequence };
             assert_eq!(*found, expected);
-            let missing = format!(" {} are missing at the end of the journal", journal.len() - length);
+            let missing =
+                format!(" {} entries are missing at the end of the journal", journal.len() - length);
             assert!(report.to_string().contains(&missing), "{report}");
         }
     }
@@ -144,7 +145,7 @@ fn ticks_that_end_before_what_was_committed_are_an_error() {
     let error = verified(&Tampered::trimmed(&recording.log, "ticks", 1, ticks), &options()).unwrap_err();
     assert!(matches!(error, ReplayError::TicksEnd { .. }), "{error}");
     let expected = format!(
-        "topic \"ticks\" partition 1 ends at offset {}, and group \"group\" has committed {committed}",
+        "topic \"ticks\" partition 1 ends at offset {}, but group \"group\" has committed offset {committed}",
         committed - 3
     );
     assert!(error.to_string().contains(&expected), "{error}");

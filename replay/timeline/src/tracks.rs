@@ -259,9 +259,7 @@ fn rank(of: Of) -> i32 {
 /// The contents of a track, in words.
 fn description(of: Of) -> &'static str {
     match of {
-        Of::Commits => {
-            "Transactions from their seal until their outcome was known, with each commit attempt"
-        }
+        Of::Commits => "Transactions from their seal until their outcome was known, with each commit attempt",
         Of::Wanted => "Number of lanes that the process wanted (autoscaling)",
         Of::Wishes => "Changes of the number of wanted lanes, with the reason",
         Of::Lane(_) => {

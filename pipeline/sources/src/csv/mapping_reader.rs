@@ -140,8 +140,9 @@ impl MappingReader {
             Ok(number) if number > 0 => ColumnPlace::Index(number - 1),
             Err(_) if !name.is_empty() => ColumnPlace::Name(name.to_owned()),
             _ => {
-                self.problems
-                    .push(format!("{key}={value}: give a column by its name in the header, or by its number from 1"));
+                self.problems.push(format!(
+                    "{key}={value}: give a column by its name in the header, or by its number from 1"
+                ));
                 return None;
             }
         };
@@ -227,8 +228,11 @@ impl MappingReader {
                 }
             }
             if *key == "time" && has_date && source.unit == Some(ColumnUnit::Time(TimeUnit::Rfc3339)) {
-                problems.push("time: rfc3339 includes the date; leave out `date`, or give a format for the \
-                               time".to_owned());
+                problems.push(
+                    "time: rfc3339 includes the date; leave out `date`, or give a format for the \
+                               time"
+                        .to_owned(),
+                );
             }
         }
         if has_date && !has_zone {
@@ -328,7 +332,7 @@ mod tests {
             "symbol=s,symbol=t,time=t:ms,price=p,size=q,size=r",
             &["`symbol` is given twice", "`size` is given twice"],
         );
-        check_refused("symbol=s,time=t:ms,price=p,size=q,header=no", &["columns are named"]);
+        check_refused("symbol=s,time=t:ms,price=p,size=q,header=no", &["names columns"]);
         check_refused(
             "symbol=s,time=t:ms,price=p,size=q,header=x,delimiter=x",
             &["header `x`", "delimiter `x`"],

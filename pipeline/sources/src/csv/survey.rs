@@ -129,7 +129,10 @@ impl FileSurvey<'_> {
         }
         let kept = order == FeedOrder::Kept && self.order.is_refused();
         if kept || self.order.ahead().rows > 0 {
-            remarks.push(format!("{path}: {}: `run` treats such ticks as late or rejects them", self.disorder()));
+            remarks.push(format!(
+                "{path}: {}: `run` treats such ticks as late or rejects them",
+                self.disorder()
+            ));
         }
         let behind = self.order.behind_others;
         if behind.rows > 0 {

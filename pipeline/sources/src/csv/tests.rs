@@ -217,7 +217,7 @@ fn a_line_of_more_columns_than_its_header_is_bad() {
         "any.csv",
         "s,t,p,q\nV:A,1,5,2,,\nV:A,2,1,5,2\n",
         &config,
-        ":3: column `line`: found `V:A,2,1,5,2`, expected 4 columns, as the header has",
+        ":3: column `line`: found `V:A,2,1,5,2`, expected 4 columns, like the header",
     );
 }
 
@@ -371,7 +371,7 @@ fn words_rows_and_ids_of_vendors() {
     assert_eq!(found, [(Side::Buy, 7), (Side::Sell, hash), (Side::Sell, 0), (Side::None, 9)]);
     assert_eq!(passed_over, ignored("line that `only` or `except` leaves out", 2));
     let wrong = read("a.csv", "1723075200000,1,1,buy,7,4,\n", &mapped(map)).expect_err("no word of the map");
-    assert!(wrong.contains("expected -1, 1, S, as the mapping says"), "{wrong}");
+    assert!(wrong.contains("expected -1, 1, S, as in the mapping"), "{wrong}");
 }
 
 #[test]
@@ -440,7 +440,8 @@ fn times_that_cannot_be_are_told_of_with_their_unit() {
         read("a.csv", format!("{text},1,1\n"), &config)
     };
     let seconds = read("time=1:ms", "1723075200").expect_err("seconds");
-    for expected in ["a.csv:1", "as ms, it is 1970-01-20T22:37:55.2Z", "as s 2024-08-08T00:00:00Z: write 1:s"] {
+    for expected in ["a.csv:1", "as ms, it is 1970-01-20T22:37:55.2Z", "as s 2024-08-08T00:00:00Z: write 1:s"]
+    {
         assert!(seconds.contains(expected), "{seconds}");
     }
     for (map, text, unit) in

@@ -202,7 +202,7 @@ fn parse_signals(text: &str) -> Result<u64, String> {
 
 pub(super) fn parse_time(text: &str) -> Result<i64, String> {
     let time_ns = TimeUnit::Rfc3339.parse_ns(text.as_bytes());
-    time_ns.ok_or_else(|| format!("{text:?} is no {}", "time such as 2026-11-24T03:00:00.5Z"))
+    time_ns.ok_or_else(|| format!("{text:?} is no time; give one such as {}", "2026-11-24T03:00:00.5Z"))
 }
 
 #[cfg(test)]
@@ -227,11 +227,11 @@ mod tests {
             ("-1", "a sequence such as 42"),
             ("x", "a sequence such as 42"),
             ("x:", "a sequence such as 42"),
-            ("batch:x", "no number of a batch"),
+            ("batch:x", "no batch number"),
             ("signal:0", "no partition and offset"),
             ("signal:0:-1", "no partition and offset"),
             ("signal:9999999999:1", "no partition and offset"),
-            ("A:B@yesterday", "no time such as"),
+            ("A:B@yesterday", "no time; give one such as"),
         ] {
             let error = parse_subject(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(parse_bound("offset:8"), Ok(Bound::Offset(8)));
         assert_eq!(parse_bound("1970-01-01T00:00:02+00:00"), Ok(Bound::Time(2_000_000_000)));
         for text in ["", "-1", "+1", "x", "99999999999999999999", "offset:x", "sequence:-1"] {
-            assert!(parse_bound(text).unwrap_err().contains("no sequence such as 42"), "{text}");
+            assert!(parse_bound(text).unwrap_err().contains("a sequence such as 42"), "{text}");
         }
     }
 

@@ -26,8 +26,10 @@ pub fn whole(log: &dyn EventLog, letter: DeadLetter) -> Result<Result<DeadLetter
     let source = TopicPartition { topic: letter.topic.clone(), partition: letter.partition };
     let place = format!("{} partition {} offset {}", letter.topic, letter.partition, letter.offset);
     Ok(match record_at(log, &source, letter.offset)? {
-        None => Err(format!("the dead letter holds only part of the record, and the original, {place}, was \
-                             removed: it cannot be sent")),
+        None => Err(format!(
+            "the dead letter holds only part of the record, and the original, {place}, was \
+                             removed: it cannot be sent"
+        )),
         Some(record) if !letter.is_of(record.key.as_deref(), &record.value) => {
             let found = record.value.len();
             Err(format!(

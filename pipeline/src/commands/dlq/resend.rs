@@ -224,8 +224,7 @@ impl Counts {
             text += &format!("  to       {count:>8}   {topic} partition {partition}\n");
         }
         if self.again > 0 {
-            text +=
-                &format!("again      {:>8}   of them an earlier call had replayed too\n", self.again);
+            text += &format!("again      {:>8}   of them an earlier call had replayed too\n", self.again);
         }
         if self.unreadable > 0 {
             text += &format!("unreadable {:>8}   not dead letters: skipped\n", self.unreadable);

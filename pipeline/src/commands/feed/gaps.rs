@@ -157,7 +157,8 @@ impl FeedGaps {
     }
 }
 
-const LOSS: &str = "`run` rejects the first ticks after such a gap (`stages.future_max_ms`); `dlq replay` sends them again";
+const LOSS: &str =
+    "`run` rejects the first ticks after such a gap (`stages.future_max_ms`); `dlq replay` sends them again";
 
 /// Returns the remark about gaps of a file that are not followed.
 pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: i64) -> String {
@@ -201,8 +202,7 @@ pub fn look_at(
 pub fn followed(survey: &GapSurvey) -> Result<Gaps, UsageError> {
     let gaps = survey.gaps();
     if gaps.is_cut() {
-        let found =
-            "--follow-gaps: the input has more than 65,536 gaps: raise `stages.future_max_ms`, or feed it in parts";
+        let found = "--follow-gaps: the input has more than 65,536 gaps: raise `stages.future_max_ms`, or feed it in parts";
         return Err(UsageError(found.to_owned()));
     }
     Ok(gaps)
@@ -216,9 +216,10 @@ pub fn is_pipe(path: &Path) -> bool {
 /// Refuses a pipe with an option that needs files that can be read twice.
 pub fn refuse_pipe<'a>(option: &str, mut paths: impl Iterator<Item = &'a Path>) -> Result<(), UsageError> {
     match paths.find(|path| is_pipe(path)) {
-        Some(pipe) => {
-            Err(UsageError(format!("{}: {option} reads the input twice: name a file instead of a pipe", pipe.display())))
-        }
+        Some(pipe) => Err(UsageError(format!(
+            "{}: {option} reads the input twice: name a file instead of a pipe",
+            pipe.display()
+        ))),
         None => Ok(()),
     }
 }

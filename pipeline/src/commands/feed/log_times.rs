@@ -168,7 +168,9 @@ impl Far {
         let path = path.map_or_else(|| "the market".to_owned(), |path| path.display().to_string());
         let becomes = match self.fate {
             Fate::Late => "late for `run` (`stages.allowed_lateness_ms`)",
-            Fate::FirstOfMany => "too far ahead for `run`, as are the first ticks after it (`stages.future_max_ms`)",
+            Fate::FirstOfMany => {
+                "too far ahead for `run`, as are the first ticks after it (`stages.future_max_ms`)"
+            }
             Fate::OneOfFew => {
                 "too far ahead for `run`, as are the few other ticks of its partition (`stages.future_max_ms`)"
             }

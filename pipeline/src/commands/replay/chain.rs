@@ -273,9 +273,7 @@ pub fn why_then(batch: &BatchFacts) -> String {
     let why = match (batch.reason, batch.trigger) {
         (ReleaseReason::Idle, Trigger::Arrived(_)) => format!("{lane} was idle when rows arrived"),
         (ReleaseReason::Idle, Trigger::Completed(other)) => {
-            format!(
-                "{lane} became idle when batch {other} completed; rows had gathered until then"
-            )
+            format!("{lane} became idle when batch {other} completed; rows had gathered until then")
         }
         (ReleaseReason::Idle, Trigger::Placing) => {
             format!("{lane} was idle and had just got the group")

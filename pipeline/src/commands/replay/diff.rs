@@ -117,19 +117,23 @@ fn push_parted(text: &mut String, parted: &Parted, found: &Diff) {
             [0, more] => format!("; then B has {} more", HumanCount(more)),
             [more, _] => format!("; then A has {} more", HumanCount(more)),
         };
-        push_paragraph(text, &format!("{journal}: {alike} entries are the same apart from times{starts}{end}"));
+        push_paragraph(
+            text,
+            &format!("{journal}: {alike} entries are the same apart from times{starts}{end}"),
+        );
         return;
     };
     let PartedAt { by_decision, sequences: [a, b], at_ns, inputs, fields: unlike } = at;
     let what = match by_decision {
         true => format!("decided differently on the same input ({})", inputs[0]),
-        false => "got different inputs, so later decisions cannot be compared one by one"
-            .to_owned(),
+        false => "got different inputs, so later decisions cannot be compared one by one".to_owned(),
     };
     let when = format!("A at {} (entry {a}), B at {} (entry {b})", utc(at_ns[0]), utc(at_ns[1]));
     push_paragraph(
         text,
-        &format!("{journal}: {alike} entries are the same apart from times{starts}; then they {what}: {when}"),
+        &format!(
+            "{journal}: {alike} entries are the same apart from times{starts}; then they {what}: {when}"
+        ),
     );
     text.push_str(&fields(unlike));
     if *by_decision {
@@ -185,10 +189,7 @@ fn push_outputs(text: &mut String, found: &Diff) {
 fn push_moves(text: &mut String, found: &Diff) {
     let moves = &found.moves;
     if moves.elsewhere == 0 {
-        push_paragraph(
-            text,
-            &format!("placement: all {} groups were on the same lanes", moves.groups),
-        );
+        push_paragraph(text, &format!("placement: all {} groups were on the same lanes", moves.groups));
         return;
     }
     push_paragraph(
@@ -287,8 +288,10 @@ fn push_cut_pauses(text: &mut String, sides: &[Side; 2]) {
         let count = counted(side.totals.pauses_begun_before, "pause", "pauses");
         push_line(
             text,
-            &format!("{letter}: {count} began before the part of the journal that was read, and count from \
-                      its beginning"),
+            &format!(
+                "{letter}: {count} began before the part of the journal that was read, and count from \
+                      its beginning"
+            ),
         );
     }
 }

@@ -89,7 +89,9 @@ pub(super) fn execute(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<
     }
     if endpoint.is_some() {
         // A restarted verifier would begin behind the difference, and would no longer report it.
-        to_stderr(format_args!("the verifier keeps running to report the difference, until Ctrl-C or SIGTERM"));
+        to_stderr(format_args!(
+            "the verifier keeps running to report the difference, until Ctrl-C or SIGTERM"
+        ));
         while !interrupt.wait(LINE_INTERVAL) {}
     }
     Ok(ExitCode::from(DIVERGED))
@@ -106,10 +108,7 @@ fn follow(mut follower: Follower<'_>, progress: &VerifierProgress, stopped: &Rec
                 progress.follow(follower.followed());
                 if let Some(divergence) = &follower.followed().report.divergence {
                     let sequence = follower.followed().sequence;
-                    return tracing::error!(
-                        sequence,
-                        "the log differs from its replay: {divergence}"
-                    );
+                    return tracing::error!(sequence, "the log differs from its replay: {divergence}");
                 }
                 if is_at_end { LOOK_PAUSE } else { Duration::ZERO }
             }

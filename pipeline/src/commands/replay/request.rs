@@ -29,7 +29,8 @@ pub fn text(chain: &RequestChain) -> String {
             chain.request.partition,
             utc(chain.request.created_ns),
             match chain.request.created_clock {
-                Some(Clock::Publisher) => " by the publisher's clock; all other times are by the clock of \
+                Some(Clock::Publisher) =>
+                    " by the publisher's clock; all other times are by the clock of \
                                            the process",
                 Some(Clock::Log) => {
                     " by the log's clock, which stamps the records of this topic; all other times are by the clock of the process"
@@ -40,7 +41,8 @@ pub fn text(chain: &RequestChain) -> String {
         ),
     );
     let end = if chain.is_to_commit { "the commit" } else { "the seal (later times are unknown)" };
-    let begin = if chain.from_ns == chain.request.created_ns { "there" } else { "its arrival at the process" };
+    let begin =
+        if chain.from_ns == chain.request.created_ns { "there" } else { "its arrival at the process" };
     let main = chain.waits.iter().max_by_key(|wait| wait.ns);
     let main = main.map_or_else(String::new, |main| {
         format!("; {}, {}, {}", part_of(main.ns, chain.total_ns), milliseconds(main.ns), cause(main.step))
@@ -85,7 +87,10 @@ fn sentence(chain: &RequestChain, step: Step) -> String {
             milliseconds(task.compute_ns)
         ),
         (Step::CommitInterval, _) => {
-            format!("the next commit was not due; entry {} sealed the result", chain.transaction.sealed_sequence)
+            format!(
+                "the next commit was not due; entry {} sealed the result",
+                chain.transaction.sealed_sequence
+            )
         }
         _ => format!("{}: {}", name(step), cause(step)),
     }

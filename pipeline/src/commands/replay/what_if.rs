@@ -218,7 +218,8 @@ fn order_words(of: &OrderOf) -> String {
     let count = |rows: i64| HumanCount(rows.unsigned_abs());
     let order = &of.order;
     let (arrived, done, left) = (count(order.arrived), count(order.done), count(order.left));
-    let account = format!("{arrived} rows arrived in {} groups, {done} were done, {left} were left", order.groups);
+    let account =
+        format!("{arrived} rows arrived in {} groups, {done} were done, {left} were left", order.groups);
     match of.is_kept {
         true => format!("{}: yes; {account}", of.run),
         false => format!("{}: NO; {account}; {}", of.run, order.violations.join("; ")),

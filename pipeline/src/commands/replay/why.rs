@@ -254,7 +254,10 @@ pub(super) fn words(otherwise: &Otherwise) -> String {
             format!("lane {lane}, if it were not excluded as {}", reason.as_str().unwrap_or_default())
         }
         Otherwise::AtLatest(at_ns) => {
-            format!("on a busy lane and without further rows, it would have been dispatched by {}", utc(*at_ns))
+            format!(
+                "on a busy lane and without further rows, it would have been dispatched by {}",
+                utc(*at_ns)
+            )
         }
         Otherwise::FullWith(rows) => {
             format!("with {} more, the batch would have been full", numbered(*rows, "row", "rows"))

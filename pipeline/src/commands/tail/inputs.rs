@@ -42,12 +42,15 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
             milliseconds(done.service_ns)
         ),
         Input::LaneLost(lost) => {
-            let kept = if lost.kept { "the states of its groups are kept" } else { "its partitions are restored" };
+            let kept =
+                if lost.kept { "the states of its groups are kept" } else { "its partitions are restored" };
             format!("LaneLost: {} stopped working, {kept}: {}", lane(lost.lane), lost.reason)
         }
         Input::LaneReady(ready) => format!("LaneReady: {} is ready for work", lane(ready.lane)),
         Input::Woke(_) => "Woke: the wake-up that the scheduler asked for".to_owned(),
-        Input::Draining(_) => "Draining: the process is about to end, so waiting work is dispatched".to_owned(),
+        Input::Draining(_) => {
+            "Draining: the process is about to end, so waiting work is dispatched".to_owned()
+        }
         Input::Measured(measured) => {
             let batches = numbered(measured.points.len() as u64, "batch", "batches");
             format!("Measured: the speed of {} was measured with {batches}", lane(measured.lane))
@@ -90,7 +93,8 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
 fn of_assignment(assigned: &PartitionAssigned) -> String {
     let PartitionAssigned { partition, groups, committed_offset, snapshot_offset, is_emptied, lost_from } =
         *assigned;
-    let emptied = if is_emptied { ", with an empty state, because the records before were removed" } else { "" };
+    let emptied =
+        if is_emptied { ", with an empty state, because the records before were removed" } else { "" };
     let lost = lost_from.map_or_else(String::new, |from| {
         format!(", and no transaction accounts for records {from} to {}", committed_offset - 1)
     });
@@ -199,7 +203,8 @@ fn of_commit(ended: &CommitEnded, at_ns: i64) -> String {
         CommitOutcome::Committed => "is committed",
         CommitOutcome::Aborted => "is aborted and sent again",
     };
-    let looked_up = if ended.looked_up { ", as looked up in the log, which had not reported the outcome" } else { "" };
+    let looked_up =
+        if ended.looked_up { ", as looked up in the log, which had not reported the outcome" } else { "" };
     format!(
         "CommitEnded: the transaction sealed with entry {} {outcome}{looked_up}: attempt {} was sent at {} and took {}; the process learnt its outcome {} later",
         ended.sealed,
@@ -308,9 +313,8 @@ pub(super) mod tests {
             "CommitEnded: the transaction sealed with entry 7 is committed: attempt 2 was sent at \
              1970-01-01T00:00:00.001000Z and took 3.500 ms; the process learnt its outcome 0.500 ms later"
         );
-        assert!(
-            said(CommitOutcome::Aborted, true)
-                .contains(" is aborted and sent again, as looked up in the log, which had not reported the outcome: ")
-        );
+        assert!(said(CommitOutcome::Aborted, true).contains(
+            " is aborted and sent again, as looked up in the log, which had not reported the outcome: "
+        ));
     }
 }

@@ -52,7 +52,9 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
             of.text("partition"),
             of.text("lost_lane"),
         ),
-        "WakeAt" => format!("the scheduler asks for a wake-up at {}, unless an input comes first", of.time("at_ns")),
+        "WakeAt" => {
+            format!("the scheduler asks for a wake-up at {}, unless an input comes first", of.time("at_ns"))
+        }
         "Release" => format!(
             "lane {} gives up group {} of partition {}: {}",
             of.text("lane"),
@@ -191,8 +193,10 @@ impl Fields<'_> {
             Some("WAITING") => "some of them for waiting work",
             Some("FORECAST") => "for the forecast load",
             Some("ANOMALY") => "arrivals are an anomaly, so the current load counts beside the forecast",
-            Some("HOLD") => "fewer would be enough, but the hysteresis and the wait before a reduction hold \
-                             the number",
+            Some("HOLD") => {
+                "fewer would be enough, but the hysteresis and the wait before a reduction hold \
+                             the number"
+            }
             Some("LIMIT") => "by the limit autoscale.lanes_min or autoscale.lanes_max",
             _ => "for a reason that only a newer version knows",
         };
@@ -362,7 +366,11 @@ impl Fields<'_> {
                 self.text("tasks_max"),
             ),
             Some("RATE") => {
-                format!("quota {} may send at most {} requests per second", self.text("quota"), self.text("tasks_max"))
+                format!(
+                    "quota {} may send at most {} requests per second",
+                    self.text("quota"),
+                    self.text("tasks_max")
+                )
             }
             Some("CONGESTED") => format!(
                 "tasks have waited for too long, so only {} may be known for now, and {} are",
@@ -381,11 +389,7 @@ impl Fields<'_> {
         });
         let gang =
             if self.fields["gang"] == true { "which begin at the same time" } else { "each in its own time" };
-        format!(
-            "task {} is split ({}) among lanes, {gang}: {shares}",
-            self.text("task"),
-            self.text("policy")
-        )
+        format!("task {} is split ({}) among lanes, {gang}: {shares}", self.text("task"), self.text("policy"))
     }
 
     fn run_slice(&self) -> String {
@@ -393,10 +397,9 @@ impl Fields<'_> {
             Some("RESERVED") => "because the task is critical and the lane has reserved time",
             Some("AGED") => "because the task has waited longest",
             Some("EXPLORED") => "because the task was drawn at random",
-            Some("STOLEN") => &format!(
-                "because it is idle and lane {} would reach them later",
-                self.text("stolen_from")
-            ),
+            Some("STOLEN") => {
+                &format!("because it is idle and lane {} would reach them later", self.text("stolen_from"))
+            }
             _ => "because the lane is free",
         };
         format!(
@@ -511,8 +514,7 @@ mod tests {
             "oldest_arrival_ns": 0, "predicted_finish_ns": 0,
         }});
         let words = of_decision(&dispatch, 0, Some(&started()));
-        let limit =
-            "the oldest row must be done within 5 ms of its arrival (scheduler.row_deadline_ms) and cannot \
+        let limit = "the oldest row must be done within 5 ms of its arrival (scheduler.row_deadline_ms) and cannot \
              wait any longer; ";
         assert!(words.contains(limit), "{words}");
     }
@@ -549,10 +551,10 @@ mod tests {
             "Breaker: lane 3 is tried with half of its groups and with slices: it has been out of service for 2000 ms"
         );
         assert!(words("OPEN", "PROBE_FAILED", 0, 0).contains(": it was lost during its trial; "));
-        assert!(
-            words("OPEN", "PROBE_FAILED", 450, 300).contains(" took 450 % of the expected time, and the \
-                                                              limit is 300 %")
-        );
+        assert!(words("OPEN", "PROBE_FAILED", 450, 300).contains(
+            " took 450 % of the expected time, and the \
+                                                              limit is 300 %"
+        ));
         assert!(words("OPEN", "OF_A_LATER_VERSION", 1, 2).ends_with(r#""state":"OPEN"}"#));
     }
 

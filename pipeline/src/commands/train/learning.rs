@@ -107,9 +107,7 @@ fn scene(fleet: &Path, workload: &Path) -> anyhow::Result<(Scene, usize)> {
     let (fleet, workload) = fleets::read(fleet, workload, 1.0)?;
     if workload.ticks.is_some() {
         let path = path.display();
-        return Err(
-            UsageError(format!("{path}: networks are trained only on tasks; remove [ticks]")).into()
-        );
+        return Err(UsageError(format!("{path}: networks are trained only on tasks; remove [ticks]")).into());
     }
     let tasks = workload.tasks;
     let given = Scene::given(fleet, workload).map_err(told)?;

@@ -284,7 +284,10 @@ impl Gathering {
     }
 
     fn draining_words(&self) -> String {
-        format!("process {} was told to end: it reads no more ticks and finishes its accepted work", self.journal)
+        format!(
+            "process {} was told to end: it reads no more ticks and finishes its accepted work",
+            self.journal
+        )
     }
 
     fn item(&mut self, item: &Item) {

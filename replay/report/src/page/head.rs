@@ -61,8 +61,12 @@ fn verdict(verdict: &Verdict) -> Markup {
                 Some(_) => "Verified: journal and outputs are identical",
                 None => "Verified: the journal is identical",
             };
-            let what = if report.outputs.is_some() { "" } else { " Outputs were not compared; to compare \
-                                                                  them, use --outputs." };
+            let what = if report.outputs.is_some() {
+                ""
+            } else {
+                " Outputs were not compared; to compare \
+                                                                  them, use --outputs."
+            };
             let entries = numbers::count(report.entries);
             ("good", "✓", title, format!("{entries} entries were stepped again. {report}.{what}"))
         }
@@ -102,7 +106,7 @@ fn glance(of: &Page<'_>) -> String {
 pub(super) fn held_words(of: &Page<'_>, held: &Held) -> String {
     let ns = numbers::duration(u64::try_from(held.ns).unwrap_or(0));
     match &held.by {
-        Holder::Lane { lane, device } => format!("{ns} of it on account of lane {lane} ({device})"),
+        Holder::Lane { lane, device } => format!("{ns} of it because of lane {lane} ({device})"),
         Holder::Step(step) => format!("{ns} of it waiting {}", (of.cause)(*step)),
     }
 }

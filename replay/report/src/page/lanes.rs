@@ -275,8 +275,14 @@ fn busiest(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
             lane_of(group, part).map_or_else(|| "–".to_owned(), |lane| lanes.name(lane)),
         ]
     };
-    let header =
-        ["group", "rows", "share of all", "greatest share", "in the tenth of the time from (UTC)", "then on lane"];
+    let header = [
+        "group",
+        "rows",
+        "share of all",
+        "greatest share",
+        "in the tenth of the time from (UTC)",
+        "then on lane",
+    ];
     html! {
         h3 { "Groups with the largest share of rows in a tenth of the time" }
         (tables::table(&header, &found.into_iter().map(row).collect::<Vec<_>>()))

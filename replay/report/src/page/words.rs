@@ -9,7 +9,9 @@ pub(super) fn meaning(kind: ReasonKind, word: &str) -> &'static str {
         (ReasonKind::Batch, "FULL") => "Enough rows for a full batch wait.",
         (ReasonKind::Batch, "DEADLINE") => "The oldest row cannot wait any longer.",
         (ReasonKind::Batch, "DRAIN") => "The pipeline is draining.",
-        (ReasonKind::Slice, "ORDER") => "The lane is free, and the task comes first in the order of the policy.",
+        (ReasonKind::Slice, "ORDER") => {
+            "The lane is free, and the task comes first in the order of the policy."
+        }
         (ReasonKind::Slice, "RESERVED") => {
             "The lane has ticks, but the task is critical and the lane has reserved time."
         }
@@ -29,7 +31,9 @@ pub(super) fn meaning(kind: ReasonKind, word: &str) -> &'static str {
         (ReasonKind::Move, "BALANCE") => "Another lane has less load.",
         (ReasonKind::Move, "LOST") => "The lane was lost.",
         (ReasonKind::Move, "RESTORED") => "The partition was restored, and the policy chose another lane.",
-        (ReasonKind::Refusal, "OVERLOADED") => "The limit of known tasks, or of bytes of their requests, is reached.",
+        (ReasonKind::Refusal, "OVERLOADED") => {
+            "The limit of known tasks, or of bytes of their requests, is reached."
+        }
         (ReasonKind::Refusal, "EXPIRED") => "The deadline had passed on arrival.",
         (ReasonKind::Refusal, "QUOTA") => {
             "The quota has reached its limit, or its free tasks are guaranteed to others."
@@ -47,8 +51,10 @@ pub(super) fn meaning(kind: ReasonKind, word: &str) -> &'static str {
         (ReasonKind::Pause, "HIGH_WATER") => {
             "The waiting rows of the partition exceeded the high-water mark."
         }
-        (ReasonKind::Pause, "CHECKPOINT") => "The partition was already paused at the checkpoint where the \
-                                              history begins.",
+        (ReasonKind::Pause, "CHECKPOINT") => {
+            "The partition was already paused at the checkpoint where the \
+                                              history begins."
+        }
         _ => "",
     }
 }

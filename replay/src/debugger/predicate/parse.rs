@@ -122,9 +122,7 @@ fn found(rest: &str) -> Result<String, String> {
         None => Ok(String::new()),
         Some('"') => Ok(quoted(&mut &*rest).map_or_else(|_| "\"".to_owned(), |word| format!("{word:?}"))),
         Some(one @ ('&' | '|')) => Err(format!("a single {one} has no meaning: write {one}{one}")),
-        Some(one) if !is_word(one) => {
-            Err(format!("{one:?} needs double quotes around it here"))
-        }
+        Some(one) if !is_word(one) => Err(format!("{one:?} needs double quotes around it here")),
         Some(_) => Ok(format!("{:?}", word(&mut &*rest).unwrap_or_default())),
     }
 }
@@ -179,7 +177,10 @@ impl<'a> Grammar<'a> {
     fn one(&self, input: &mut &'a str, depth: usize) -> Parsed<Expression> {
         blanks(input)?;
         if depth == DEPTH_MAX {
-            return mistake(input, format!("parentheses and negations may be nested at most {DEPTH_MAX} deep"));
+            return mistake(
+                input,
+                format!("parentheses and negations may be nested at most {DEPTH_MAX} deep"),
+            );
         }
         let opened = self.character(self.text.len() - input.len()) + 1;
         let negated = preceded(('!', not('=')), |input: &mut _| self.one(input, depth + 1));
@@ -225,12 +226,16 @@ impl<'a> Grammar<'a> {
     fn value(&self, field: Field, text: &str) -> Result<Value, String> {
         let name = field.name();
         match field.kind() {
-            FieldKind::Number => {
-                number(text).ok_or_else(|| format!("{name} is a whole number, not {text:?}")).map(Value::Number)
+            FieldKind::Number => number(text)
+                .ok_or_else(|| format!("{name} is a whole number, not {text:?}"))
+                .map(Value::Number),
+            FieldKind::Time => {
+                number(text).or_else(|| (self.parse_time)(text)).map(Value::Number).ok_or_else(|| {
+                    format!(
+                        "{name} is a time such as 2026-11-24T03:00:00Z, or ns since the epoch, not {text:?}"
+                    )
+                })
             }
-            FieldKind::Time => number(text).or_else(|| (self.parse_time)(text)).map(Value::Number).ok_or_else(|| {
-                format!("{name} is a time such as 2026-11-24T03:00:00Z, or ns since the epoch, not {text:?}")
-            }),
             FieldKind::Lane => Ok(number(text).map_or_else(|| Value::Text(text.to_owned()), Value::Number)),
             FieldKind::Text => Ok(Value::Text(text.to_owned())),
             FieldKind::Word(words) => match words.iter().find(|word| word.eq_ignore_ascii_case(text)) {

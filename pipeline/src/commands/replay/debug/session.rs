@@ -89,7 +89,9 @@ impl Session<'_, '_> {
             (Found::Here, _) => {}
             (Found::Stopped, _) => self.app.say(format!("stopped at sequence {}", self.view.sequence)),
             (Found::Nothing, Action::Continue) => self.app.say("the condition holds for no later entry"),
-            (Found::Nothing, Action::ContinueBack) => self.app.say("the condition holds for no earlier entry"),
+            (Found::Nothing, Action::ContinueBack) => {
+                self.app.say("the condition holds for no earlier entry")
+            }
             (Found::Nothing, Action::Back) => self.app.say("this is the first entry with a known state"),
             (Found::Nothing, Action::GoTo(bound)) => {
                 self.app
@@ -109,7 +111,8 @@ impl Session<'_, '_> {
                 return true;
             }
             shown = Instant::now();
-            let words = format!("offset {offset} of {} to {}; press any key to stop", range.first, range.next - 1);
+            let words =
+                format!("offset {offset} of {} to {}; press any key to stop", range.first, range.next - 1);
             match show_progress(terminal, app, view, &words) {
                 Ok(key) => {
                     *quits |= key.is_some_and(is_interrupt);

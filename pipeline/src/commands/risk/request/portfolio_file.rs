@@ -86,17 +86,19 @@ fn asset(row: &FileRow<'_>) -> Result<Value, UsageError> {
         match (row.number(column)?, &symbol) {
             (Some(number), _) => Ok(json!(number)),
             (None, Some(_)) => Ok(json!({"from": "market"})),
-            (None, None) => {
-                Err(row.mistake(column, "the cell is empty: fill it, or give a symbol to take the value from \
-                                         the market"))
-            }
+            (None, None) => Err(row.mistake(
+                column,
+                "the cell is empty: fill it, or give a symbol to take the value from \
+                                         the market",
+            )),
         }
     };
     let dividend_yield = match (row.number("dividend_yield")?, row.number("foreign_rate")?) {
         (Some(_), Some(_)) => {
-            return Err(
-                row.mistake("foreign_rate", "it is the dividend yield of a currency: give only one of the two")
-            );
+            return Err(row.mistake(
+                "foreign_rate",
+                "it is the dividend yield of a currency: give only one of the two",
+            ));
         }
         (given, foreign) => given.or(foreign).unwrap_or(0.0),
     };
