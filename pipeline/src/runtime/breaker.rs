@@ -23,7 +23,8 @@ pub(crate) fn words(breaker: &Breaker) -> String {
     let why = match reason {
         BreakerReason::Losses => format!("it was lost {measured} times recently, and the limit is {limit}"),
         BreakerReason::Slow => format!(
-            "its batches take {measured} % of the time expected from the other lanes, and the limit is {limit} %"
+            "relative to the other lanes, its batches take {measured} % of the predicted time, and the limit \
+             is {limit} %"
         ),
         BreakerReason::Memory => format!("its device has {measured} uncorrectable memory errors"),
         BreakerReason::Probe => format!("it has been out of service for {} ms", measured / 1_000_000),
@@ -32,7 +33,7 @@ pub(crate) fn words(breaker: &Breaker) -> String {
             "it was lost during its trial; the next trial comes later".to_owned()
         }
         BreakerReason::ProbeFailed => format!(
-            "during its trial its work took {measured} % of the expected time, and the limit is {limit} %; the next trial comes later"
+            "during its trial its work took {measured} % of the predicted time, and the limit is {limit} %; the next trial comes later"
         ),
         BreakerReason::Recovered => format!("{measured} trials succeeded"),
     };

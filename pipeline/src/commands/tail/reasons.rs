@@ -552,8 +552,7 @@ mod tests {
         );
         assert!(words("OPEN", "PROBE_FAILED", 0, 0).contains(": it was lost during its trial; "));
         assert!(words("OPEN", "PROBE_FAILED", 450, 300).contains(
-            " took 450 % of the expected time, and the \
-                                                              limit is 300 %"
+            " took 450 % of the predicted time, and the limit is 300 %"
         ));
         assert!(words("OPEN", "OF_A_LATER_VERSION", 1, 2).ends_with(r#""state":"OPEN"}"#));
     }
