@@ -551,9 +551,10 @@ mod tests {
             "Breaker: lane 3 is tried with half of its groups and with slices: it has been out of service for 2000 ms"
         );
         assert!(words("OPEN", "PROBE_FAILED", 0, 0).contains(": it was lost during its trial; "));
-        assert!(words("OPEN", "PROBE_FAILED", 450, 300).contains(
-            " took 450 % of the predicted time, and the limit is 300 %"
-        ));
+        assert!(
+            words("OPEN", "PROBE_FAILED", 450, 300)
+                .contains(" took 450 % of the predicted time, and the limit is 300 %")
+        );
         assert!(words("OPEN", "OF_A_LATER_VERSION", 1, 2).ends_with(r#""state":"OPEN"}"#));
     }
 
