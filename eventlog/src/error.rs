@@ -337,8 +337,8 @@ pub enum LogError {
     /// Another member with the same instance id took over.
     #[error(
         "{url}: another process joined group {group:?} as {instance_id:?} and took the place of this one: \
-         give each process its own instance id. If there is no other process, the broker was unreachable for \
-         longer than the session timeout and mistook this process for a second one: start it again"
+         give each process its own instance id. Without another process, the broker was silent for longer \
+         than the session timeout and took this process for two: start it again"
     )]
     MemberFenced {
         /// The log.

@@ -32,8 +32,8 @@ pub enum WhatIfError {
     },
     /// A network is for another number of lanes.
     #[error(
-        "the network {hash} is for {wanted} lanes, but there are {lanes}; give one for {lanes} lanes, or one \
-         of the architecture `improved`, which fits any number"
+        "the network {hash} is for {wanted} lanes, but there are {lanes}; give one for {lanes}, or one of \
+         architecture `improved` for any number"
     )]
     NetworkLanes {
         /// Its hash.
@@ -124,7 +124,7 @@ pub enum WhatIfError {
     },
     /// The scheduler refused an input.
     #[error(
-        "the scheduler refused the input {input} of the model at {at_ns} ns: {error}; verify the log with `warptape replay verify`; if it is identical, report this as a bug"
+        "the scheduler refused the input {input} of the model at {at_ns} ns: {error}; run `warptape replay verify`, and report a bug if it is identical"
     )]
     Refused {
         /// The input's name.

@@ -208,7 +208,7 @@ fn a_file_that_runs_backwards_gives_what_it_gives_turned_round() {
     let grown = std::fs::read_to_string(folder.join("newest.csv")).expect("a file") + "V:A,1,1,1\n";
     write(folder, "newest.csv", &grown.replace("V:A,1,", &format!("V:A,{START_MS},")));
     let (_, refused) = feed(folder, "newest.db", &["newest.csv", "--map", MAP, "--sort"], 2);
-    assert!(refused.contains("was fed sorted, and has grown since"), "{refused}");
+    assert!(refused.contains("was fed sorted and has grown since"), "{refused}");
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn a_changed_tick_that_changes_no_signal_is_found() {
     assert_eq!((found.first_offset, found.next_offset), (7, 8), "{found}");
     assert_ne!(found.expected, found.found);
     assert!(
-        found.to_string().starts_with("ticks partition 1 offsets 7 to 7: not the ticks that were"),
+        found.to_string().starts_with("ticks partition 1 offsets 7 to 7: these are not the ticks that were"),
         "{found}"
     );
 }

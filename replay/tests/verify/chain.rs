@@ -328,7 +328,7 @@ fn a_batch_and_a_lane_are_explained() {
     let error = lane(LaneName::Device("cpu:9".to_owned()), Bound::Sequence(last)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no lane \"cpu:9\": the process has the lanes 0 (cpu:0), 1 (cpu:1)"
+        "there is no lane \"cpu:9\"; the process has the lanes 0 (cpu:0), 1 (cpu:1)"
     );
     assert!(matches!(lane(LaneName::Index(2), Bound::Sequence(last)), Err(ReplayError::NoLane { .. })));
     let at = |at: Bound| lane(LaneName::Index(0), at);
