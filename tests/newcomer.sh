@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What the README promises a newcomer: the demo runs two million ticks and ends by itself, and the command that it
-# names proves the run by replaying it. It leaves nothing behind.
+# Checks the README's promise to a newcomer: the demo runs two million ticks and ends by itself, and the command that it
+# prints verifies the run by a replay. The check leaves no files.
 #
-#   tests/newcomer.sh BINARY    what is tested are the commands and not their speed: any build of `warptape` will do
+#   tests/newcomer.sh BINARY    any build of `warptape`; the check covers the commands, not their speed
 
 set -uo pipefail
 readonly ticks=2000000

@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# Sourced by tests/run, tests/coverage, tests/services, tests/deploy/run and tests/gpu/run: installs system packages that are missing, where it
-# may, makes the Python of the tests, and finds NVRTC.
+# Sourced by tests/run, tests/coverage, tests/services, tests/deploy/run and tests/gpu/run: installs missing system packages if it
+# may, creates the Python of the tests, and finds NVRTC.
 
-# packages_missing PACKAGE…: those that are not there, each followed by a space.
+# packages_missing PACKAGE…: prints the missing packages, each followed by a space.
 packages_missing() {
   local package
   for package in "$@"; do
     case $package in
       ca-certificates) [[ -e /etc/ssl/certs/ca-certificates.crt ]] || printf '%s ' "$package" ;;
       libc6-dev) [[ -e /usr/include/stdlib.h ]] || printf '%s ' "$package" ;;
-      # A part of it is on every Debian; OpenSSL's configuration needs more.
+      # Every Debian has a part of perl; OpenSSL's configuration needs more.
       perl) perl -MFindBin -MIPC::Cmd -e 1 2>/dev/null || printf '%s ' "$package" ;;
       python3-venv) python3 -c 'import ensurepip' 2>/dev/null || printf '%s ' "$package" ;;
       qemu-user) command -v qemu-x86_64 >/dev/null || printf '%s ' "$package" ;;
@@ -35,7 +35,7 @@ java_is_right() {
   ((${version:-0} >= 17))
 }
 
-# install_packages PACKAGE…: installs those that are missing, or says what to do.
+# install_packages PACKAGE…: installs the missing packages, or prints what to do.
 install_packages() {
   local missing as_root=()
   missing=$(packages_missing "$@")
@@ -51,7 +51,7 @@ install_packages() {
     fi
     as_root=(sudo -n)
   fi
-  # What is installed for tests is not started by the system: Prometheus and Redis are services (RUNLEVEL is for invoke-rc.d).
+  # Keeps the system from starting services that are installed for tests, such as Prometheus and Redis (RUNLEVEL is for invoke-rc.d).
   # shellcheck disable=SC2086  # A list of words.
   if ! { "${as_root[@]}" apt-get update -q &&
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 SYSTEMD_OFFLINE=1 apt-get install -qy --no-install-recommends $missing; }; then
@@ -70,7 +70,7 @@ for folder in dict.fromkeys(os.path.dirname(path) for name in names for path in 
     print(folder)'
 }
 
-# prepare_python CACHE: a Python with what the examples and tests ask for, kept in that folder. Called from the clone's root.
+# prepare_python CACHE: creates in that folder a Python with the packages of examples and tests. Called from the root of the clone.
 prepare_python() {
   local wanted=(examples/python/requirements.txt tests/requirements.txt) environment
   environment=$1/python-$(cat "${wanted[@]}" | cksum | cut -d' ' -f1)

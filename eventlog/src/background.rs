@@ -53,7 +53,8 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundThread<Job, Done> {
 fn yield_to_others() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(LESS) {
-        tracing::debug!(%error, "a thread beside the engine's has the priority of all others");
+        tracing::debug!(%error, "a background thread runs at normal priority, because its priority could not \
+                                 be lowered");
     }
 }
 

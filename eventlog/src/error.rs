@@ -50,8 +50,8 @@ pub enum LogError {
     },
     /// Other writers held the log for too long. The transaction is still buffered: a later commit may succeed.
     #[error(
-        "{url}: other writers kept the log locked for {waited_ms} ms (LOCK_WAIT_MAX) while {doing}; commit \
-         again, or find the process that holds a transaction open"
+        "{url}: other writers kept the log locked for {waited_ms} ms (LOCK_WAIT_MAX) while {doing}; try \
+         again, or find the process that keeps a transaction open"
     )]
     Busy {
         /// The log.
@@ -119,9 +119,10 @@ pub enum LogError {
     },
     /// The log acknowledged a transaction, but no longer has its offsets.
     #[error(
-        "{url}: a transaction of producer {transactional_id:?} that was acknowledged is not in the log: a broker that was killed or \
-         stood still has left it without its commit markers (the broker's own log names the partitions); find it by \
-         `kafka-transactions.sh find-hanging`, abort it by `kafka-transactions.sh abort`, and start this process again"
+        "{url}: an acknowledged transaction of producer {transactional_id:?} is not in the log: a broker \
+         that was killed or stood still left it without commit markers (the log of the broker names the \
+         partitions); find it with `kafka-transactions.sh find-hanging`, abort it with \
+         `kafka-transactions.sh abort`, and start this process again"
     )]
     TransactionLost {
         /// The log.
@@ -224,7 +225,7 @@ pub enum LogError {
         cause: String,
     },
     /// The cluster knows this user but does not allow the operation.
-    #[error("{url}: not allowed while {doing}: {cause}; have the right granted to this user")]
+    #[error("{url}: not allowed while {doing}: {cause}; grant the right to this user")]
     NotAuthorized {
         /// The log.
         url: String,
@@ -247,8 +248,8 @@ pub enum LogError {
     },
     /// A batch of records cannot be unpacked, and the client does not report where it ends.
     #[error(
-        "{url}: topic {topic:?} partition {partition} cannot be read at offset {offset}: {cause}. Have the records before the next offset \
-         removed (kafka-delete-records.sh)"
+        "{url}: topic {topic:?} partition {partition} cannot be read at offset {offset}: {cause}. Remove the \
+         records up to this offset (kafka-delete-records.sh)"
     )]
     UnreadableBatch {
         /// The log.
@@ -302,8 +303,8 @@ pub enum LogError {
     },
     /// The log has unread records, but does not deliver them.
     #[error(
-        "{url}: nothing was read for {waited_ms} ms, though there are records: {what} ({cause}); check the brokers, \
-         and start this process again"
+        "{url}: nothing was read for {waited_ms} ms, although there are records: {what} ({cause}); check the \
+         brokers and start this process again"
     )]
     Stalled {
         /// The log.
@@ -317,8 +318,9 @@ pub enum LogError {
     },
     /// The partition does not have the offset at which reading should continue.
     #[error(
-        "{url}: {topic}/{partition} has no offset {offset}, but {there}: records were removed before they were read, \
-         or the topic was made anew; start the process again, which says what is missing and how to go on, and keep records for longer"
+        "{url}: {topic}/{partition} has no offset {offset}, but {there}: records were removed before they \
+         were read, or the topic was recreated; start the process again to see what is missing and how to \
+         continue, and raise the retention of the topic"
     )]
     OffsetOutOfRange {
         /// The log.
@@ -334,9 +336,9 @@ pub enum LogError {
     },
     /// Another member with the same instance id took over.
     #[error(
-        "{url}: another process joined group {group:?} as {instance_id:?} and took this one's place: let \
-         no two processes join with the same one. If there is no other, the broker was silent for longer than the session \
-         timeout and took this process for two: start it again"
+        "{url}: another process joined group {group:?} as {instance_id:?} and took the place of this one: \
+         give each process its own instance id. Without another process, the broker was silent for longer \
+         than the session timeout and took this process for two: start it again"
     )]
     MemberFenced {
         /// The log.

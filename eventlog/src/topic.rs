@@ -46,7 +46,7 @@ pub(crate) fn conflict_of(url: &str, found: &TopicSpec, wanted: &TopicSpec) -> O
     Some(LogError::TopicConflict {
         url: url.to_owned(),
         topic: wanted.name.clone(),
-        found: format!("it exists with {}, wanted {}", describe(found), describe(wanted)),
+        found: format!("it exists with {}, but {} was requested", describe(found), describe(wanted)),
         action: "use the same settings as before, another topic name or another log".to_owned(),
     })
 }

@@ -40,13 +40,13 @@ fn sqlite_path(url: &str) -> Result<PathBuf, LogError> {
         return Err(wrong("it names no file"));
     }
     if path.starts_with("//") && !path.starts_with("///") {
-        return Err(wrong("a host cannot be named; write the path right after the colon"));
+        return Err(wrong("a host is not allowed; write the path right after the colon"));
     }
     if path.contains('?') {
-        return Err(wrong("parameters are not supported, nor is a path with a question mark"));
+        return Err(wrong("parameters and paths with a question mark are not supported"));
     }
     if path == ":memory:" {
-        return Err(wrong("a log in memory could not be shared; name a file"));
+        return Err(wrong("a log in memory cannot be shared; name a file"));
     }
     Ok(Path::new(path).to_path_buf())
 }

@@ -61,8 +61,7 @@ fn read_bounded(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
-        let found =
-            format!("it has more than {bytes_max} bytes, which is the most that is read of such a file");
+        let found = format!("it has more than {bytes_max} bytes, the limit for such a file");
         return Err(io::Error::new(io::ErrorKind::InvalidData, found));
     }
     Ok(bytes)

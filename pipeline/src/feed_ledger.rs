@@ -45,9 +45,9 @@ pub enum FeedLedgerError {
     },
     /// The file was fed in another order.
     #[error(
-        "{}: {ticks} of its ticks are in the log, fed {}: in another order all would count twice; publish all of it with --again",
+        "{}: {ticks} of its ticks are already in the log, fed {}; in another order, all would count twice: use the same order, or publish the whole file again with --again",
         path.display(),
-        if *were_sorted { "sorted (--sort)" } else { "in the order of its rows (--keep-order)" }
+        if *were_sorted { "sorted (--sort)" } else { "in file order (--keep-order)" }
     )]
     OtherOrder {
         /// The file.
@@ -59,8 +59,8 @@ pub enum FeedLedgerError {
     },
     /// A file that was fed sorted has grown.
     #[error(
-        "{}: was fed sorted, and has grown since: its new rows may lie between those that are in the log; feed them as a file of their \
-         own, or publish all of it with --again",
+        "{}: was fed sorted and has grown since; its new rows may lie between rows that are in the log: feed \
+         the new rows as a separate file, or publish the whole file again with --again",
         path.display()
     )]
     SortedGrew {
@@ -69,8 +69,9 @@ pub enum FeedLedgerError {
     },
     /// A file that was fed in part has changed since.
     #[error(
-        "{}: was fed before, up to tick {ticks} and not to its end, and has changed since: what both have in common would count \
-         twice; feed it as it was (--skip-bad passes over bad lines of CSV files), or publish all of it with --again",
+        "{}: was fed before, up to tick {ticks} but not to its end, and has changed since; common ticks \
+         would count twice: restore the file as it was (--skip-bad skips bad lines of CSV files), or publish \
+         the whole file again with --again",
         path.display()
     )]
     Changed {
@@ -263,7 +264,7 @@ fn read(log: &dyn EventLog, topic: &str) -> Result<Vec<Feed>, LogError> {
                     known.push(feed);
                 }
                 Err(error) => {
-                    tracing::warn!(offset = record.offset, %error, "a record of feeds is passed over")
+                    tracing::warn!(offset = record.offset, %error, "a record of feeds cannot be read and is skipped")
                 }
             }
         }

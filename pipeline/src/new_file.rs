@@ -84,7 +84,7 @@ impl Drop for NewFile {
 fn refuse_taken(to: &Path) -> Result<(), UsageError> {
     match fs::symlink_metadata(to) {
         Ok(found) if found.is_dir() || found.len() > 0 => Err(UsageError(format!(
-            "{} exists already, and nothing is written over; name a file that does not exist yet, or remove this one",
+            "{} exists, and existing files are never overwritten; name a new file, or remove this one",
             to.display()
         ))),
         _ => Ok(()),
@@ -92,7 +92,10 @@ fn refuse_taken(to: &Path) -> Result<(), UsageError> {
 }
 
 fn cannot(to: &Path) -> String {
-    format!("{}: cannot be written; check the folder's permissions and the room on the disk", to.display())
+    format!(
+        "{}: cannot be written; check the permissions of the folder and the free space on the disk",
+        to.display()
+    )
 }
 
 #[cfg(test)]

@@ -106,9 +106,9 @@ pub fn failover_note(settings: &Settings) -> Option<String> {
     let is_short = settings.is_on_kafka() && enough < CLEANUP_INTERVAL;
     is_short.then(|| {
         format!(
-            "kafka.session_timeout_ms = {}: brokers end the transaction of a killed process within {} s of its timeout, during which its \
-             partitions wait; for outputs within the session timeout + {} s set \
-             transaction.abort.timed.out.transaction.cleanup.interval.ms = {} on the brokers",
+            "kafka.session_timeout_ms = {}: brokers end the open transaction of a killed process up to {} s \
+             after its timeout, and its partitions wait meanwhile; to get outputs within the session timeout \
+             + {} s, set transaction.abort.timed.out.transaction.cleanup.interval.ms = {} on the brokers",
             session.as_millis(),
             CLEANUP_INTERVAL.as_secs(),
             FAILOVER_BEYOND_SESSION.as_secs(),

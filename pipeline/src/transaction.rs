@@ -165,7 +165,7 @@ impl TransactionWriter {
                     return Ok(Attempted { outcome: Outcome::Aborted(error), looked_up: true });
                 }
                 Err(error) if is_outage(&error) && !outage.is_given_up((self.stopping_since)()) => {
-                    tracing::warn!(%error, "the outcome of a transaction is not known yet");
+                    tracing::warn!(%error, "the outcome of a transaction is unknown so far");
                     thread::park_timeout(RENEW_PAUSE);
                 }
                 Err(error) => return Err(error),

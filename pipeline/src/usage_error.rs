@@ -9,8 +9,8 @@ impl UsageError {
     /// Names the build that has the part missing in this one.
     pub fn not_built(what: &str, feature: &str) -> Self {
         Self(format!(
-            "{what}: this build is without the feature `{feature}`; `cargo build --release --features {feature}` builds one that \
-             has it"
+            "{what}: this build lacks the feature `{feature}`; build it with `cargo build --release \
+             --features {feature}`"
         ))
     }
 }

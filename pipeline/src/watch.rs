@@ -24,7 +24,7 @@ pub struct Lost {
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "broker lost since {} s", self.since.elapsed().as_secs())
+        write!(f, "broker lost {} s ago", self.since.elapsed().as_secs())
     }
 }
 

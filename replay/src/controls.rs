@@ -238,7 +238,7 @@ impl<'a> ControlCheck<'a> {
         }
         if passed > 0 {
             self.notes.push(format!(
-                "{}/{process}: {passed} answers were not compared: their commands, or the decisions on these, were removed",
+                "{}/{process}: {passed} answers were not compared, because their commands or the decisions on them were removed",
                 source.topic
             ));
         }

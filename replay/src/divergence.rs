@@ -263,12 +263,12 @@ impl fmt::Display for JournalDivergence {
         write_all(formatter, &self.differences)?;
         let differs = |field: &str| self.differences.iter().any(|difference| difference.field == field);
         if differs("hash") {
-            let note = "the entry was changed after it was written, or one before it was removed or added";
-            write!(formatter, "\n  its hash does not fit: {note}")?;
+            let note = "the entry was changed after it was written, or an earlier entry was removed or added";
+            write!(formatter, "\n  its hash does not match: {note}")?;
         } else if let (Some(software), false) = (&self.software, differs("entry")) {
             let version = env!("CARGO_PKG_VERSION");
-            let note = format!("written so by warptape {software}; this is warptape {version}");
-            write!(formatter, "\n  its hash fits: the entry was {note}")?;
+            let note = format!("written by warptape {software} like this; this is warptape {version}");
+            write!(formatter, "\n  its hash matches: the entry was {note}")?;
         }
         Ok(())
     }
@@ -279,8 +279,9 @@ impl fmt::Display for JournalEnd {
         let Self { topic, partition, group, next_sequence, committed_sequence } = self;
         write!(
             formatter,
-            "{topic} partition {partition}: it ends before sequence {next_sequence}, and group {group} has committed entries before \
-             {committed_sequence}: {} are missing at the end of the journal",
+            "{topic} partition {partition} ends before sequence {next_sequence}, but group {group} has \
+             committed all entries before sequence {committed_sequence}: {} entries are missing at the end \
+             of the journal",
             committed_sequence - next_sequence
         )
     }
@@ -293,23 +294,24 @@ impl fmt::Display for Unaccounted {
         match self.resumed_offset {
             Some(resumed) if resumed < *accounted_offset => write!(
                 formatter,
-                "the journal accounts twice for the records from offset {resumed} to {accounted_offset}: the group's offset \
-                 was set back"
+                "the journal accounts twice for records {resumed} to {accounted_offset}: the committed \
+                 offset of the group was set back"
             )?,
             Some(resumed) => write!(
                 formatter,
-                "the journal accounts for the records before offset {accounted_offset} and from {resumed} on, and for none \
-                 in between: entries are missing"
+                "the journal accounts for the records before offset {accounted_offset} and from offset \
+                 {resumed} on, but for none in between: entries are missing"
             )?,
             None if accounted_offset < committed_offset => write!(
                 formatter,
-                "the journal accounts for the records before offset {accounted_offset}, and group {group} has committed \
-                 {committed_offset}: entries are missing at the end of the journal"
+                "the journal accounts for the records before offset {accounted_offset}, but group {group} \
+                 has committed offset {committed_offset}: entries are missing at the end of the journal"
             )?,
             None => write!(
                 formatter,
-                "the journal accounts for the records before offset {accounted_offset}, and group {group} has committed only \
-                 {committed_offset}: the group's offset was set back"
+                "the journal accounts for the records before offset {accounted_offset}, but group {group} \
+                 has committed only offset {committed_offset}: the committed offset of the group was set \
+                 back"
             )?,
         }
         self.orphans.iter().try_for_each(|Orphans { topic, offset, count, first }| {
@@ -323,8 +325,9 @@ impl fmt::Display for TicksDivergence {
         let Self { topic, partition, first_offset, next_offset, expected, found } = self;
         write!(
             formatter,
-            "{topic} partition {partition} offsets {first_offset} to {}: not the ticks that were processed: one was changed, \
-             removed or added since\n    expected  digest {expected}\n    found     digest {found}",
+            "{topic} partition {partition} offsets {first_offset} to {}: these are not the ticks that were \
+             processed: a record was changed, removed or added since\n    expected  digest {expected}\n    \
+             found     digest {found}",
             next_offset - 1
         )
     }
@@ -335,7 +338,7 @@ impl fmt::Display for SealedDivergence {
         let Self { topic, partition, first_offset, next_offset, differences } = self;
         write!(
             formatter,
-            "{topic} partition {partition} offsets {first_offset} to {}: the journal says something else of them than they come to",
+            "{topic} partition {partition} offsets {first_offset} to {}: the account in the journal differs from the recomputed records",
             next_offset - 1
         )?;
         write_all(formatter, differences)
@@ -348,29 +351,30 @@ impl fmt::Display for AnchorDivergence {
         match &self.problem {
             AnchorProblem::Unsigned { first_sequence, last_sequence, keys } => write!(
                 formatter,
-                "nobody with the key {keys} signed the entries of sequence {first_sequence} to {last_sequence}"
+                "entries {first_sequence} to {last_sequence} are not signed with the key {keys}"
             ),
             AnchorProblem::Forged { sequence, what } => {
                 write!(formatter, "the anchor of sequence {sequence} is forged or damaged: {what}")
             }
             AnchorProblem::CutOff { anchored_sequence, next_sequence } => write!(
                 formatter,
-                "sequence {anchored_sequence} was anchored, and the journal ends before sequence {next_sequence}: it was cut off, or \
-                 replaced by an older one"
+                "sequence {anchored_sequence} was anchored, but the journal ends before sequence \
+                 {next_sequence}: it was cut, or replaced by an older one"
             ),
             AnchorProblem::Rewritten { sequence, anchored_hash, hash } => write!(
                 formatter,
-                "sequence {sequence} is not the one that was anchored: it, or an entry before it, was written anew\n    \
+                "the entry of sequence {sequence} differs from the anchored one: it, or an earlier entry, was rewritten\n    \
                  expected  hash {anchored_hash}\n    found     hash {hash}"
             ),
             AnchorProblem::Twice { sequence } => write!(
                 formatter,
-                "sequence {sequence} was anchored twice, with different hashes: the journal was replaced and went on"
+                "sequence {sequence} was anchored twice, with different hashes: the journal was replaced and \
+                 then continued"
             ),
             AnchorProblem::Told { life, expected, found } => write!(
                 formatter,
-                "the process life that began at {life} ns told {expected} times what happened, and {found} of its records are \
-                 there: some were removed or changed"
+                "the process life that began at {life} ns wrote {expected} lifecycle records, but {found} \
+                 are there: some were removed or changed"
             ),
         }
     }

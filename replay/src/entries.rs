@@ -331,7 +331,7 @@ impl<'a> Entries<'a> {
             let step = scheduler.step(entry.at_ns, &entry.input, &mut decisions);
             step.map_err(|error| self.not_replayed(entry.sequence, error.to_string()))?;
             if decisions != entry.decisions {
-                let words = "this software decides otherwise; verify the log with `warptape replay verify`";
+                let words = "this software decides differently; verify the log with `warptape replay verify`";
                 return Err(self.not_replayed(entry.sequence, words.to_owned()));
             }
             last = Some(Moment { sequence: entry.sequence, at_ns: entry.at_ns });

@@ -27,7 +27,7 @@ pub enum ReplayError {
     },
     /// Nothing was recorded yet.
     #[error(
-        "{url}: the journal {topic:?} has no entries, so nothing was run on this log yet; process it with `warptape run` first"
+        "{url}: the journal {topic:?} has no entries: no pipeline has run on this log yet; process it with `warptape run` first"
     )]
     EmptyJournal {
         /// The log.
@@ -51,8 +51,8 @@ pub enum ReplayError {
     },
     /// There are outputs, but none of this group.
     #[error(
-        "{url}: consumer group {group:?} has committed nothing, yet there are outputs; name the group of the run \
-         with --group or engine.group"
+        "{url}: consumer group {group:?} has committed nothing, but there are outputs; give the group of the \
+         run with --group or engine.group"
     )]
     NothingCommitted {
         /// The log.
@@ -73,8 +73,9 @@ pub enum ReplayError {
     },
     /// The ticks end before their committed offset.
     #[error(
-        "{url}: topic {topic:?} partition {partition} ends at offset {end}, and group {group:?} has committed {committed}: ticks \
-         that were processed are gone; restore them from a copy, or verify without --outputs"
+        "{url}: topic {topic:?} partition {partition} ends at offset {end}, but group {group:?} has \
+         committed offset {committed}: processed ticks are gone; restore them from a copy, or verify without \
+         --outputs"
     )]
     TicksEnd {
         /// The log.
@@ -92,8 +93,9 @@ pub enum ReplayError {
     },
     /// The beginning of a journal was removed, and no process started in the rest.
     #[error(
-        "{url}: the journal {topic:?} partition {partition} begins at offset {first}, and no process started since; the state \
-         of its decisions is gone with the older entries (retention), so nothing can be verified"
+        "{url}: the journal {topic:?} partition {partition} begins at offset {first}, and no process has \
+         started since; retention removed the older entries with the state of the decisions, so nothing can \
+         be verified"
     )]
     JournalTrimmed {
         /// The log.
@@ -149,8 +151,9 @@ pub enum ReplayError {
     },
     /// A symbol has no signal for a time.
     #[error(
-        "{url}: topic {topic:?} has no signal of {symbol:?} whose bar ends at that time or later: its bars end from {first} to {last}, by the \
-         times of the ticks; `warptape tail {topic} --from-beginning --exit-at-end --symbol {symbol}` lists them"
+        "{url}: topic {topic:?} has no signal of {symbol:?} with a bar that ends at that event time or \
+         later; its bars end from {first} to {last}; `warptape tail {topic} --from-beginning --exit-at-end \
+         --symbol {symbol}` lists them"
     )]
     NoSignal {
         /// The log.
@@ -215,7 +218,7 @@ pub enum ReplayError {
         there: String,
     },
     /// There is no lane with this index or device.
-    #[error("there is no lane {lane}: the process has the lanes {}", .lanes.join(", "))]
+    #[error("there is no lane {lane}; the process has the lanes {}", .lanes.join(", "))]
     NoLane {
         /// The lane, as it was named.
         lane: String,
@@ -342,8 +345,9 @@ pub enum ReplayError {
     },
     /// A transaction on an output stays open.
     #[error(
-        "{url}: a transaction that wrote to \"{topic}/{partition}\" is still open after {waited_s} s, and hides what was committed \
-         behind it; try again after the transaction timeout (the writer's kafka.transaction_timeout_ms)"
+        "{url}: a transaction that wrote to \"{topic}/{partition}\" is still open after {waited_s} s and \
+         hides later commits; try again after the transaction timeout (kafka.transaction_timeout_ms of the \
+         writer)"
     )]
     Undecided {
         /// The log.

@@ -183,8 +183,9 @@ impl OutputCheck<'_> {
         if passed > 0 && divergence.is_none() {
             let TopicPartition { topic, partition } = source;
             self.begins.push(format!(
-                "{topic}/{partition}: {passed} records were not compared: they were written by other software, under a stage \
-                 configuration whose beginning is not known, or with a list of evicted symbols that compaction has removed"
+                "{topic}/{partition}: {passed} records were not compared: another version of warptape wrote \
+                 them, the start of their stage configuration is unknown, or compaction removed their list \
+                 of evicted symbols"
             ));
         }
         divergence
@@ -266,7 +267,7 @@ impl OutputCheck<'_> {
                 self.gone.get_or_insert((partition, first));
                 let ticks = &self.options.ticks;
                 self.begins.push(format!(
-                    "{ticks}/{partition} begins at offset {first}, behind all that was processed: its outputs were not compared"
+                    "{ticks}/{partition} begins at offset {first}, after all processed records: its outputs were not compared"
                 ));
             }
             return Ok(None);
@@ -284,8 +285,8 @@ impl OutputCheck<'_> {
             self.gone.get_or_insert((partition, first));
             let ticks = &self.options.ticks;
             self.begins.push(format!(
-                "{ticks}/{partition} begins at offset {first}, and no snapshot was taken since under its last stage configuration: \
-                 its outputs were not compared"
+                "{ticks}/{partition} begins at offset {first}, and there is no later snapshot under its last \
+                 stage configuration: its outputs were not compared"
             ));
         }
         Ok(restored.map(|restored| Begin {
@@ -308,7 +309,7 @@ impl OutputCheck<'_> {
             let from = match comparison.from {
                 begin if begin == from => continue,
                 i64::MAX => "none is left".to_owned(),
-                begin => format!("compared were those caused at offset {begin} of {ticks} or later"),
+                begin => format!("only those caused at offset {begin} of {ticks} or later were compared"),
             };
             self.begins.push(format!("{topic}/{partition} has lost its first records: {from}"));
         }

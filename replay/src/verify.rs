@@ -83,7 +83,7 @@ pub fn verify(
         && let Some(admissions) = check.admissions.take()
     {
         if check.accounts.is_trimmed {
-            let note = "risk results were not compared: the decisions on older requests were removed";
+            let note = "risk results were not compared, because decisions on older requests were removed";
             report.notes.push(note.to_owned());
             return Ok(report);
         }
@@ -185,10 +185,11 @@ fn trimmed_note(topic: &str, trimmed: &Trimmed) -> String {
     let what = match first_sequence {
         Some(sequence) => {
             format!(
-                "decisions were compared from sequence {sequence} on, where a process began or wrote its state"
+                "decisions were compared from sequence {sequence} on, where a process started or wrote a checkpoint"
             )
         }
-        None => "no process began or wrote its state since, and its decisions were not compared".to_owned(),
+        None => "no process has started or written a checkpoint since, so its decisions were not compared"
+            .to_owned(),
     };
     format!(
         "{topic} partition {partition} begins at offset {first_offset}, older entries were removed: {what}"
@@ -205,7 +206,7 @@ fn check_accounts(
     if cut.committed.iter().all(Option::is_none) {
         let group = &options.sources.group;
         notes.push(format!(
-            "group {group} has committed nothing, or no longer: whether entries are missing at the end was not compared"
+            "group {group} has no committed offsets (any more), so entries missing at the end could not be detected"
         ));
         return Ok(None);
     }
@@ -261,7 +262,8 @@ fn check_outputs(
     report.notes.append(&mut outputs.begins);
     report.notes.extend(segment_notes(options, cut, check));
     if cut.is_risk_gone {
-        let note = "risk results were not compared: the first ticks, requests or results were removed";
+        let note =
+            "risk results were not compared, because the first ticks, requests or results were removed";
         report.notes.push(note.to_owned());
     }
     if !outputs.repeated.is_empty() {
@@ -301,7 +303,7 @@ fn lost_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Vec<S
         let note = move |range: SealedRange| {
             let SealedRange { first, next, .. } = range;
             format!(
-                "{ticks}/{partition}: the records {first} to {} were given up, no transaction is made of them",
+                "{ticks}/{partition}: records {first} to {} were given up; no transaction contains their outputs",
                 next - 1
             )
         };
@@ -321,7 +323,7 @@ fn segment_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Ve
             let place = format!("{ticks}/{partition} offset {}", pair[1].from);
             if pair[0].config == pair[1].config {
                 let fold = pair[1].fold;
-                anew.push(format!("{place}: the state is made of the records from offset {fold} on, as those before were removed"));
+                anew.push(format!("{place}: the state is computed from offset {fold} on, because earlier records were removed"));
                 continue;
             }
             places.entry((pair[0].config, pair[1].config)).or_default().push(place);

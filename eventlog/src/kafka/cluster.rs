@@ -38,8 +38,8 @@ const RETRY: Duration = Duration::from_millis(20);
 const BATCH_BYTES_MAX_DEFAULT: usize = 1_048_588;
 
 /// The reason why running brokers may never return committed offsets.
-const HANGING: &str = "no answer; if the brokers run, a transaction of this group hangs: `kafka-transactions.sh \
-                       find-hanging` names it";
+const HANGING: &str = "no answer; if the brokers run, a transaction of this group hangs: find it with \
+                       `kafka-transactions.sh find-hanging`";
 
 /// A connection to the cluster for queries.
 pub(super) struct Cluster {
@@ -125,7 +125,7 @@ impl Cluster {
 
     /// Checks that the leaders of all partitions of a topic answer, waiting about `timeout` for each.
     pub(super) fn reach(&self, topic: &str, timeout: Duration) -> Result<(), LogError> {
-        let doing = format!("looking whether {topic:?} can be reached");
+        let doing = format!("checking whether {topic:?} can be reached");
         let found = self.ask_within(timeout, &doing, |client, timeout| {
             client.client().fetch_metadata(Some(topic), timeout)
         })?;
@@ -137,7 +137,7 @@ impl Cluster {
             let broker = found.brokers().iter().find(|broker| broker.id() == leader);
             let doing = match broker {
                 Some(broker) => format!(
-                    "looking whether broker {}:{} answers, which leads {topic}/{partition}",
+                    "checking whether broker {}:{}, the leader of {topic}/{partition}, answers",
                     broker.host(),
                     broker.port()
                 ),
@@ -237,7 +237,7 @@ impl Cluster {
 
     /// Returns the ends of partitions: one request per leader for readable records, and one for all written records.
     pub(super) fn ends(&self, partitions: &[TopicPartition]) -> Result<Vec<PartitionEnd>, LogError> {
-        let doing = format!("looking up where {} partitions end", partitions.len());
+        let doing = format!("looking up the ends of {} partitions", partitions.len());
         let readable = self.ask(&doing, |client, timeout| edges(client, partitions, Offset::End, timeout))?;
         let client = self.uncommitted()?;
         // Queried later, so that no readable end exceeds the written one.
@@ -280,7 +280,7 @@ impl Cluster {
     /// Describes each topic, with two queries for its offsets. A topic that is removed meanwhile is left out.
     fn described(&self, names: BTreeMap<String, i32>) -> Result<Vec<TopicInfo>, LogError> {
         let compacted = self.compacted(names.keys().map(String::as_str)).unwrap_or_else(|error| {
-            tracing::warn!(%error, "which topics are compacted is not known");
+            tracing::warn!(%error, "cannot find out which topics are compacted");
             BTreeMap::new()
         });
         let mut topics = Vec::with_capacity(names.len());
@@ -326,7 +326,7 @@ impl Cluster {
         if self.options.group_protocol == GroupProtocol::Consumer {
             return Ok(true);
         }
-        let doing = format!("looking who is in consumer group {group}");
+        let doing = format!("listing the members of consumer group {group}");
         let groups =
             self.ask(&doing, |client, timeout| client.client().fetch_group_list(Some(group), timeout))?;
         Ok(groups.groups().iter().any(|found| !found.members().is_empty()))
@@ -420,7 +420,7 @@ impl Cluster {
     pub(super) fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
         let found = match self.setting("max.message.bytes", topics.iter().copied()) {
             Err(error @ LogError::NotAuthorized { .. }) => {
-                tracing::warn!(%error, "how large records may be is not known: the default is assumed");
+                tracing::warn!(%error, "the maximum size of records is unknown: the default is assumed");
                 BTreeMap::new()
             }
             found => found?,
@@ -454,7 +454,7 @@ impl Cluster {
     pub(super) fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
         let found = match self.setting("message.timestamp.type", std::iter::once(topic)) {
             Err(error @ LogError::NotAuthorized { .. }) => {
-                tracing::warn!(%error, "whose clock the times of records are of is not known");
+                tracing::warn!(%error, "cannot find out whose clock stamps the records");
                 BTreeMap::new()
             }
             found => found?,

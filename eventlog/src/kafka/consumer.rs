@@ -69,7 +69,7 @@ impl Reading {
             tracing::warn!(
                 ?source,
                 again = before - records.len(),
-                "records came a second time, and are left out"
+                "records arrived a second time and are left out"
             );
         }
         records
@@ -246,7 +246,7 @@ impl KafkaConsumer {
         let Some(reading) = self.readings.get_mut(source) else { return };
         self.watchdog.progress();
         if batch.last_offset >= reading.next_offset() {
-            tracing::warn!(topic = source.topic, partition = source.partition, "passing over {batch}");
+            tracing::warn!(topic = source.topic, partition = source.partition, "skipping {batch}");
             reading.held.push_back(batch.record());
         }
         let list = list_of([(source, Offset::Offset(reading.next_offset()))]);
@@ -294,8 +294,10 @@ impl KafkaConsumer {
             tracing::warn!(
                 group = group.name,
                 instance_id,
-                "the group keeps this process's place for one of the same name: this one waits. The place of a process that was killed \
-                 is free when its session is over (group.consumer.session.timeout.ms of the broker); let no two run with the same name"
+                "another process of the same name holds the place of this one in the group; waiting. The \
+                 place of a killed process becomes free when its session times out \
+                 (group.consumer.session.timeout.ms of the broker); never run two processes with the same \
+                 name"
             );
         }
         if now < next_try {
@@ -357,7 +359,7 @@ impl KafkaConsumer {
                 None
             }
             code if is_passing(code) => {
-                tracing::warn!(%code, %text, "the broker did not answer; it is asked again");
+                tracing::warn!(%code, %text, "the broker did not answer; the request is retried");
                 None
             }
             code => Some(self.failure("reading records", code, &text)),
@@ -456,9 +458,9 @@ impl KafkaConsumer {
             return Ok(false);
         }
         let allowed = match self.readings.first_key_value() {
-            None => "none, this consumer reads nothing".to_owned(),
+            None => "none: this consumer has no partitions".to_owned(),
             Some((first, _)) => format!(
-                "the {} partitions that this consumer reads, the first being \"{}/{}\"",
+                "the {} partitions of this consumer, the first being \"{}/{}\"",
                 self.readings.len(),
                 first.topic,
                 first.partition
@@ -635,7 +637,7 @@ impl Drop for KafkaConsumer {
     fn drop(&mut self) {
         // Revoked partitions are given up before the client closes, because nobody's commit is awaited any more.
         if let Err(error) = self.let_go() {
-            tracing::debug!(%error, "partitions not given up before closing");
+            tracing::debug!(%error, "partitions were not given up before closing");
         }
     }
 }

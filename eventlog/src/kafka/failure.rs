@@ -72,8 +72,7 @@ pub(super) fn failure(
 pub(super) fn refused(url: &str, error: KafkaError) -> LogError {
     let (argument, value, allowed) = match error {
         KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, _, key, _) => {
-            let allowed =
-                "librdkafka has no such option: check its name; in an environment variable a dot is `__`";
+            let allowed = "librdkafka has no such option: check the name; in an environment variable, write a dot as `__`";
             ("librdkafka option", key, allowed.to_owned())
         }
         KafkaError::ClientConfig(_, found, key, _) if is_not_built(&found) => {
@@ -81,7 +80,7 @@ pub(super) fn refused(url: &str, error: KafkaError) -> LogError {
         }
         KafkaError::ClientConfig(_, found, key, _) if is_secret(&key) => {
             drop(found);
-            ("librdkafka option", key, "librdkafka does not take its value".to_owned())
+            ("librdkafka option", key, "librdkafka rejects the value".to_owned())
         }
         KafkaError::ClientConfig(_, found, key, _) => ("librdkafka option", key, found),
         KafkaError::ClientCreation(found) if is_not_built(&found) => {
@@ -102,7 +101,7 @@ fn is_not_built(found: &str) -> bool {
 
 fn with_feature(found: &str) -> String {
     format!(
-        "{found}. A build with the feature `kafka-tls` has TLS and SASL/SCRAM: `cargo build --release --features kafka-tls`"
+        "{found}. TLS and SASL/SCRAM need a build with the feature `kafka-tls`: `cargo build --release --features kafka-tls`"
     )
 }
 

@@ -330,15 +330,15 @@ const RESERVED: &[(&str, &str)] = &[
     ("group.instance.id", "set the instance id"),
     ("group.protocol", "set the group protocol"),
     ("session.timeout.ms", "set the session timeout"),
-    ("partition.assignment.strategy", "it is cooperative-sticky, always"),
+    ("partition.assignment.strategy", "it is always cooperative-sticky"),
     ("transactional.id", "the transactional id is set where the log is used"),
     ("transaction.timeout.ms", "set the transaction timeout"),
-    ("enable.idempotence", "it is true, always"),
-    ("enable.auto.commit", "it is false, always: offsets commit with what they caused"),
-    ("enable.auto.offset.store", "it is false, always: offsets commit with what they caused"),
-    ("isolation.level", "it is read_committed, always"),
-    ("auto.offset.reset", "it is error, always"),
-    ("enable.partition.eof", "it is false, always"),
+    ("enable.idempotence", "it is always true"),
+    ("enable.auto.commit", "it is always false: offsets commit together with their outputs"),
+    ("enable.auto.offset.store", "it is always false: offsets commit together with their outputs"),
+    ("isolation.level", "it is always read_committed"),
+    ("auto.offset.reset", "it is always error"),
+    ("enable.partition.eof", "it is always false"),
 ];
 
 /// Returns true if a text is `HOST:PORT[,HOST:PORT…]`.

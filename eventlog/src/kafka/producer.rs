@@ -239,7 +239,7 @@ impl KafkaProducer {
         let end = match end {
             Ending::Fenced if matches!(self.state, State::Open) && open_for >= open_max => {
                 let cause = format!(
-                    "the transaction was open for {} ms, and the broker ends one after {} ms",
+                    "the transaction was open for {} ms, and the broker aborts transactions after {} ms",
                     open_for.as_millis(),
                     open_max.as_millis()
                 );

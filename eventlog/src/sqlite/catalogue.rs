@@ -74,7 +74,7 @@ pub(super) fn topic_rows(file: &LogFile, connection: &Connection) -> Result<Vec<
     let partitions: i64 = whole.map(|row| i64::from(row.partitions)).sum();
     if partitions > PARTITIONS_OF_LOG_MAX {
         let found =
-            format!("its topics have {partitions} partitions, and there are {PARTITIONS_OF_LOG_MAX} at most");
+            format!("its topics have {partitions} partitions; at most {PARTITIONS_OF_LOG_MAX} are allowed");
         return Err(file.damaged(found));
     }
     Ok(rows)
@@ -105,7 +105,7 @@ fn ascending<T>(
 }
 
 fn ascended<T>(file: &LogFile, what: &str, rows: Option<Vec<T>>) -> Result<Vec<T>, LogError> {
-    rows.ok_or_else(|| file.damaged(format!("the tree of {what} leads around in circles")))
+    rows.ok_or_else(|| file.damaged(format!("the B-tree of {what} has a cycle")))
 }
 
 impl Catalogue {
@@ -114,13 +114,13 @@ impl Catalogue {
         let rows = topic_rows(file, connection)?;
         let expected = Own::read(file, connection)?.topic_rows;
         if i64::try_from(rows.len()) != Ok(expected) {
-            return Err(file.damaged(format!("there are {} topics in place of {expected}", rows.len())));
+            return Err(file.damaged(format!("there are {} topics instead of {expected}", rows.len())));
         }
         if let Some(row) = rows.iter().find(|row| !row.is_whole) {
             let TopicRow { topic_id, name, .. } = row;
             let found = match check_spec(&file.url, &row.spec()) {
                 Err(LogError::TopicConflict { found, .. }) => found,
-                _ => "does not fit its checksum".to_owned(),
+                _ => "does not match its checksum".to_owned(),
             };
             return Err(file.damaged(format!("topic number {topic_id}, {name:?}, {found}")));
         }
@@ -268,7 +268,7 @@ pub(super) fn offsets(
     // A partition that keeps everything begins at 0.
     let given_up = GivenUp::of(file, connection, table)?;
     if !given_up.covers(0, first) {
-        return Err(file.damaged(format!("{topic}/{partition} begins at offset {first} in place of 0")));
+        return Err(file.damaged(format!("{topic}/{partition} begins at offset {first} instead of 0")));
     }
     Ok(OffsetRange { first: if given_up.begins_at_0() { 0 } else { first }, next })
 }
@@ -297,7 +297,10 @@ impl GivenUp {
         for (first, next, sum) in rows {
             if sum != checksum::of_given_up(topic_id, partition, first, next) {
                 let place = format!("partition {partition} of topic number {topic_id}");
-                return Err(file.damaged(format!("what was given up of {place} does not fit its checksum")));
+                return Err(file.damaged(format!(
+                    "the list of given-up offsets of {place} does not match its \
+                                                 checksum"
+                )));
             }
             match ranges.last_mut() {
                 Some(last) if first <= last.1 => last.1 = last.1.max(next),
@@ -399,7 +402,7 @@ pub(super) fn committed(
             Ok(Some(next))
         }
         Some((next, _)) => Err(file.damaged(format!(
-            "the committed offset {next} of group {group:?} for {topic}/{partition} does not fit its checksum"
+            "the committed offset {next} of group {group:?} for {topic}/{partition} does not match its checksum"
         ))),
         // A damaged row may be the reason, and the group would read everything again.
         None => check_committed(file, connection).map(|()| None),
@@ -412,14 +415,14 @@ pub(super) fn check_committed(file: &LogFile, connection: &Connection) -> Result
     if let Some(row) = rows.iter().find(|row| !row.is_whole) {
         let CommittedRow { group, topic_id, partition, next, .. } = row;
         return Err(file.damaged(format!(
-            "the committed offset {next} of group {group:?} for partition {partition} of topic number {topic_id} does not fit \
-             its checksum"
+            "the committed offset {next} of group {group:?} for partition {partition} of topic number \
+             {topic_id} does not match its checksum"
         )));
     }
     let expected = Own::read(file, connection)?.committed_rows;
     if i64::try_from(rows.len()) != Ok(expected) {
         let found = rows.len();
-        return Err(file.damaged(format!("there are {found} committed offsets in place of {expected}")));
+        return Err(file.damaged(format!("there are {found} committed offsets instead of {expected}")));
     }
     Ok(())
 }

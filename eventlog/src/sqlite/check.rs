@@ -151,11 +151,11 @@ fn check_partition(
         Ok(())
     })?;
     if next != end.next && !given_up.covers(next, end.next) {
-        let ends = format!("{place}: the records end at {next}, the log says {}", end.next);
+        let ends = format!("{place}: the records end at offset {next}, but the catalogue says {}", end.next);
         checked.damage.push(ends);
     }
     if rows != end.rows {
-        checked.damage.push(format!("{place} has {rows} rows in place of {}", end.rows));
+        checked.damage.push(format!("{place} has {rows} rows instead of {}", end.rows));
     }
     Ok(())
 }

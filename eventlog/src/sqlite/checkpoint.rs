@@ -190,7 +190,12 @@ impl Fold {
         }
         let busy: bool = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0))?;
         if busy && wal_bytes >= self.limits.bytes_max {
-            tracing::warn!(log = self.file.url, wal_bytes, "a reader keeps the write-ahead log growing");
+            tracing::warn!(
+                log = self.file.url,
+                wal_bytes,
+                "a reader keeps a snapshot open, so the \
+                                                            write-ahead log grows"
+            );
             self.wait_bytes.store(wal_bytes + self.limits.due_bytes, Ordering::Relaxed);
         }
         Ok(())
@@ -225,7 +230,7 @@ impl Fold {
     }
 
     fn warn(&self, error: &dyn std::error::Error) {
-        tracing::warn!(log = self.file.url, %error, "the write-ahead log cannot be folded back");
+        tracing::warn!(log = self.file.url, %error, "the write-ahead log cannot be written back to the file");
     }
 }
 

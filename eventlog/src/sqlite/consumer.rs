@@ -243,9 +243,9 @@ impl SqliteConsumer {
                 topic: partition.topic.clone(),
                 partition: partition.partition,
                 allowed: match self.cursors.len() {
-                    0 => "none, this consumer reads nothing".to_owned(),
+                    0 => "none: this consumer has no partitions".to_owned(),
                     count => {
-                        format!("the {count} partitions that this consumer reads, the first being {:?}", {
+                        format!("the {count} partitions of this consumer, the first being {:?}", {
                             let first = &self.cursors[0].source;
                             format!("{}/{}", first.topic, first.partition)
                         })
@@ -303,7 +303,7 @@ impl Polled<'_> {
                 && !self.table.compacted
                 && !self.given_up.covers(self.expected, stored.offset);
             if stored.offset < self.expected || is_gap {
-                let found = format!("found offset {} in its place", stored.offset);
+                let found = format!("found offset {} instead", stored.offset);
                 return Err(self.damaged(self.expected, &found));
             }
             let record = stored.to_record().map_err(|found| self.damaged(stored.offset, &found))?;
@@ -378,7 +378,7 @@ fn count(file: &LogFile, connection: &Connection, cursor: &Cursor) -> Result<(),
         return Ok(());
     }
     let topic = &cursor.source.topic;
-    Err(file.damaged(format!("{topic}/{partition} has {rows} records in place of {expected}")))
+    Err(file.damaged(format!("{topic}/{partition} has {rows} records instead of {expected}")))
 }
 
 impl Consumer for SqliteConsumer {

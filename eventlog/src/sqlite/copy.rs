@@ -165,7 +165,7 @@ fn counted(source: &CopiedLog<'_>) -> Option<Own> {
 /// Notes rows that are missing without a trace, or excess rows.
 fn miscounted(losses: &mut Vec<Loss>, found: usize, expected: i64, of: &str) {
     if i64::try_from(found) != Ok(expected) {
-        losses.push(Loss::Unnamed { found: format!("there are {found} {of} in place of {expected}") });
+        losses.push(Loss::Unnamed { found: format!("there are {found} {of} instead of {expected}") });
     }
 }
 
@@ -352,7 +352,7 @@ fn producers(
     if copy().map_err(|error| source.file.failure(DOING, error))? {
         return Ok(());
     }
-    let found = "the tree of producers leads around in circles".to_owned();
+    let found = "the B-tree of producers has a cycle".to_owned();
     match damage {
         Damage::Refuse => Err(source.file.damaged(found)),
         Damage::LeaveOut { losses, .. } => {

@@ -9,7 +9,7 @@ use super::checksum;
 use super::file::LogFile;
 use crate::{LogError, RecordClock};
 
-const DOING: &str = "reading where partitions end";
+const DOING: &str = "reading the ends of partitions";
 /// Topic number of the log's own rows.
 const LOG: i64 = 0;
 /// Partition number of the log's own row with the transactions so far and the rows of `committed_offsets`.
@@ -50,7 +50,7 @@ impl Own {
     pub(super) fn read(file: &LogFile, connection: &Connection) -> Result<Self, LogError> {
         let row = |partition| -> Result<End, LogError> {
             find(file, connection, LOG, partition)?
-                .ok_or_else(|| file.damaged("what it says of itself is not there".to_owned()))
+                .ok_or_else(|| file.damaged("the log's own counts are missing".to_owned()))
         };
         let (transactions, writing) = (row(TRANSACTIONS)?, row(WRITING)?);
         Ok(Self {
@@ -98,7 +98,7 @@ pub(super) fn read(
     partition: i32,
 ) -> Result<End, LogError> {
     find(file, connection, topic_id, partition)?.ok_or_else(|| {
-        file.damaged(format!("the end of partition {partition} of topic number {topic_id} is not there"))
+        file.damaged(format!("the end of partition {partition} of topic number {topic_id} is missing"))
     })
 }
 
@@ -150,10 +150,10 @@ fn find(
     let Some((end, sum)) = found else { return Ok(None) };
     if sum != checksum::of_end(topic_id, partition, end.next, end.rows) {
         let what = match partition {
-            CLOCK => format!("whose clock the times of topic number {topic_id} are of"),
-            partition => format!("where partition {partition} of topic number {topic_id} ends"),
+            CLOCK => format!("the clock of topic number {topic_id}"),
+            partition => format!("the end of partition {partition} of topic number {topic_id}"),
         };
-        return Err(file.damaged(format!("{what} does not fit its checksum")));
+        return Err(file.damaged(format!("{what} does not match its checksum")));
     }
     Ok(Some(end))
 }
@@ -173,5 +173,5 @@ pub(super) fn write(
     let stored = connection
         .prepare_cached(sql)
         .and_then(|mut statement| statement.execute(params![topic_id, partition, next, rows, sum]));
-    stored.map(drop).map_err(|error| file.failure("writing where partitions end", error))
+    stored.map(drop).map_err(|error| file.failure("writing the ends of partitions", error))
 }

@@ -9,14 +9,14 @@ use rustix::process::{Resource, getrlimit};
 use super::limits::{Access, LOCK_WAIT_MAX, STEPS_MAX};
 use crate::LogError;
 
-pub(super) const DAMAGED_ACTION: &str = "restore the file from a copy together with its -wal and -head, or go on from what is \
-     whole with `warptape log recover`";
+pub(super) const DAMAGED_ACTION: &str = "restore the file from a copy together with its -wal and -head \
+     files, or build a usable log from its intact contents with `warptape log recover`";
 
 /// Returns the remedy for a file that is no log. Reading needs an existing log.
 pub(super) fn no_log_action(access: Access) -> &'static str {
     match access {
-        Access::Write(_) => "name a file that warptape made, or one that does not exist yet",
-        Access::Read | Access::ReadFrozen => "name a file that warptape made",
+        Access::Write(_) => "name a log that warptape created, or a file that does not exist yet",
+        Access::Read | Access::ReadFrozen => "name a log that warptape created",
     }
 }
 
@@ -63,7 +63,10 @@ pub(super) fn explain(url: &str, access: Access, doing: &str, error: rusqlite::E
         ErrorCode::OutOfMemory => LogError::Limit {
             url,
             doing,
-            cause: format!("{error}: this process may have no more memory (`ulimit -v`), or there is none"),
+            cause: format!(
+                "{error}: this process may not use more memory (`ulimit -v`), or the machine has \
+                            none left"
+            ),
         },
         ErrorCode::SystemIoFailure if let Some(cause) = limits(&error) => {
             LogError::Limit { url, doing, cause }
@@ -71,8 +74,8 @@ pub(super) fn explain(url: &str, access: Access, doing: &str, error: rusqlite::E
         // Only the progress handler of a log's connection causes this error here.
         ErrorCode::OperationInterrupted => unreadable(
             format!(
-                "the log is damaged, or made to hold up who reads it: {doing} takes more steps than any log needs ({STEPS_MAX}, \
-                 STEPS_MAX, or by the size of the file)"
+                "the log is damaged, or crafted to keep its readers busy: {doing} takes more steps than any \
+                 real log needs ({STEPS_MAX}, STEPS_MAX, or by the size of the file)"
             ),
             DAMAGED_ACTION,
         ),

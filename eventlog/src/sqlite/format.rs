@@ -57,12 +57,12 @@ pub(super) fn locate(url: &str, path: &Path, must_exist: bool) -> Result<PathBuf
             Err(unreadable("a pipe, a socket or a device is not a log".to_owned(), "name a file"))
         }
         Ok(metadata) if must_exist && metadata.len() == 0 && !has_wal(path) => {
-            Err(unreadable("the file is empty".to_owned(), "name a file that warptape made"))
+            Err(unreadable("the file is empty".to_owned(), "name a log that warptape created"))
         }
         Ok(_) => std::fs::canonicalize(path).map_err(other),
         Err(cause) if cause.kind() == ErrorKind::NotFound && must_exist => Err(unreadable(
             "no such file".to_owned(),
-            "check the path, or make a log first: feed, run and demo do",
+            "check the path, or create a log first with feed, run or demo",
         )),
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
             let name = path.file_name().ok_or_else(|| other(cause))?;
@@ -125,16 +125,16 @@ pub(super) fn open(file: &LogFile) -> Result<Bounded, LogError> {
 pub(super) fn refuse_neighbours(file: &LogFile) -> Result<(), LogError> {
     let odd = beside::odd(&file.path).map_err(|cause| LogError::Denied {
         url: file.url.clone(),
-        doing: "looking at the files beside it".to_owned(),
+        doing: "checking the files beside it".to_owned(),
         cause: cause.to_string(),
     })?;
     if let Some(found) = odd {
-        let action = "no log has that: remove it, if nobody needs it".to_owned();
+        let action = "a log never has such a file: remove it if nobody needs it".to_owned();
         return Err(LogError::Unreadable { url: file.url.clone(), found, action });
     }
     if beside::is_index_cut(&file.path) && head::is_held(&file.path) {
         let found = format!(
-            "the index of its write-ahead log, {}, was cut while another process writes the log",
+            "the index of its write-ahead log, {}, was truncated while another process writes the log",
             beside(&file.path, "-shm").display()
         );
         let action = "stop every process that uses the log, and start again".to_owned();

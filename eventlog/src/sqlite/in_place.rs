@@ -48,12 +48,12 @@ impl LogFile {
         let mut moved = 0;
         connection
             .file_control(Some("main"), rusqlite::FileControl::HasMoved(&mut moved))
-            .map_err(|error| self.failure("looking for the log's file", error))?;
+            .map_err(|error| self.failure("checking that the file of the log is in place", error))?;
         if moved != 0 {
             return Err(LogError::Unreadable {
                 url: self.url.clone(),
                 found: "the file was deleted, moved or replaced while it was open".to_owned(),
-                action: "put it back with its -wal file if you can, and start this process again".to_owned(),
+                action: "put it back with its -wal file if possible, and start this process again".to_owned(),
             });
         }
         match self.beside.harm() {
@@ -86,16 +86,20 @@ impl LogFile {
         let whole = "all that was committed is in the write-ahead log";
         let (found, action) = match harm {
             Harm::WalGone if is_folded => (
-                format!("its write-ahead log {wal} {BECAME}; all that it had is in the file now"),
+                format!("its write-ahead log {wal} {BECAME}; all of its contents are in the file now"),
                 START_AGAIN.to_owned(),
             ),
             Harm::WalGone => (
-                format!("its write-ahead log {wal} {BECAME}, and is not folded into the file"),
-                format!("{START_AGAIN}; what is lost is named then, and `warptape log recover` goes on without it"),
+                format!("its write-ahead log {wal} {BECAME} and was not written back to the file"),
+                format!(
+                    "{START_AGAIN}: the start lists what is lost, and `warptape log recover` continues \
+                         without it"
+                ),
             ),
             Harm::WalShorter => (
-                format!("its write-ahead log {wal} was cut while it was open"),
-                "stop every process that uses the log, and go on from what is whole with `warptape log recover`"
+                format!("its write-ahead log {wal} was truncated while it was open"),
+                "stop every process that uses the log, and build a usable log from its intact contents with \
+                 `warptape log recover`"
                     .to_owned(),
             ),
             Harm::IndexGone => (
@@ -103,7 +107,9 @@ impl LogFile {
                 START_AGAIN.to_owned(),
             ),
             Harm::IndexCut => (
-                format!("the index of its write-ahead log, {index}, was cut while it was open; {whole}"),
+                format!(
+                    "the index of its write-ahead log, {index}, was truncated while it was open; {whole}"
+                ),
                 START_AGAIN.to_owned(),
             ),
         };
@@ -115,7 +121,7 @@ impl LogFile {
         LogError::Unreadable {
             url: self.url.clone(),
             found: format!("its head {} {BECAME}", head_path(&self.path).display()),
-            action: format!("{START_AGAIN}: the last of them closes the log, which needs no head then"),
+            action: format!("{START_AGAIN}: the last of them closes the log, and a closed log needs no head"),
         }
     }
 }

@@ -91,7 +91,7 @@ pub(super) fn is_joined(url: &str, log: &Path, group: &str) -> Result<bool, LogE
     let path = lock_path(log, group);
     let failed = |cause: std::io::Error| LogError::Storage {
         url: url.to_owned(),
-        doing: format!("looking at the lock file {} of consumer group {group:?}", path.display()),
+        doing: format!("reading the lock file {} of consumer group {group:?}", path.display()),
         cause: cause.to_string(),
     };
     let file = match File::open(&path) {
@@ -125,7 +125,7 @@ fn keep_from_strangers(file: &File, log: &Path) -> std::io::Result<()> {
     let is_of_log = || std::fs::metadata(log).is_ok_and(|log| log.uid() == owner);
     if owner != own && owner != 0 && !is_of_log() {
         let found =
-            format!("it belongs to user {owner}, who owns neither the log nor this process; remove it");
+            format!("it belongs to user {owner}, who owns neither the log nor this process: remove it");
         return Err(std::io::Error::other(found));
     }
     if metadata.mode() & 0o077 != 0 && owner == own {
@@ -141,7 +141,7 @@ fn holder(file: &mut File) -> String {
     match (read, text.trim().parse::<u32>()) {
         (Ok(_), Ok(id)) if id == std::process::id() => format!("this process, {id}"),
         (Ok(_), Ok(id)) => format!("process {id}"),
-        _ => "a process that has not written its number yet".to_owned(),
+        _ => "a process that has not written its id yet".to_owned(),
     }
 }
 

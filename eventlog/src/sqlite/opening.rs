@@ -64,10 +64,10 @@ pub(super) fn refuse_in_place_of_a_log(
 ) -> Result<(), LogError> {
     let there = match read_head(file)? {
         Found::Head(Head { transactions, .. }) if transactions > 0 => {
-            format!("its head {} knows of {transactions} transactions", head_path(&file.path).display())
+            format!("its head {} records {transactions} transactions", head_path(&file.path).display())
         }
         _ if format::has_wal(&file.path) => {
-            format!("its write-ahead log {} is there", format::wal_path(&file.path).display())
+            format!("its write-ahead log {} exists", format::wal_path(&file.path).display())
         }
         _ => return Ok(()),
     };
@@ -77,8 +77,8 @@ pub(super) fn refuse_in_place_of_a_log(
     Err(LogError::Unreadable {
         url: file.url.clone(),
         found: format!("the log is missing or empty, but {there}"),
-        action: "put the file back; to begin a new log in its place, remove what lies beside it: its name with -head, -wal \
-             and -shm"
+        action: "put the file back; to begin a new log in its place, remove the files beside it: its name \
+             with -head, -wal and -shm"
             .to_owned(),
     })
 }
@@ -98,7 +98,10 @@ pub(super) fn compare_with(file: &LogFile, connection: &Connection, head: &HeadF
 fn judge(file: &LogFile, connection: &Connection, found: &Found, own: &Own) -> Result<(), LogError> {
     let path = head_path(&file.path);
     let action = |how: &str| {
-        format!("{how}, or go on from what is whole with `warptape log recover --log {}`", file.url)
+        format!(
+            "{how}, or build a usable log from its intact contents with `warptape log recover --log {}`",
+            file.url
+        )
     };
     let (found, action) = match found {
         Found::Head(head) if head.transactions > own.transactions => {
@@ -108,7 +111,7 @@ fn judge(file: &LogFile, connection: &Connection, found: &Found, own: &Own) -> R
                 count => format!("{count} transactions are lost"),
             };
             let found = format!(
-                "{missing}: the log has {}, its head {} knows of {}{}; the write-ahead log is missing, cut or damaged, or the \
+                "{missing}: the log has {}, but its head {} records {}{}; the write-ahead log is missing, cut or damaged, or the \
                  file is an older copy, or power was lost under log.durability = \"process\"",
                 own.transactions,
                 path.display(),
@@ -124,11 +127,11 @@ fn judge(file: &LogFile, connection: &Connection, found: &Found, own: &Own) -> R
         Found::Absent | Found::Damaged if own.is_open => {
             let state = if matches!(found, Found::Absent) { "is missing" } else { "is damaged" };
             let found = format!(
-                "its head {} {state}, though the log was not closed: what was committed last may be missing too, with its \
-                 write-ahead log",
+                "its head {} {state}, although the log was not closed: the latest commits may be missing \
+                 too, with the write-ahead log",
                 path.display(),
             );
-            let how = "copy a log with all that lies beside it (its name with -wal and -head), or with `warptape log backup`";
+            let how = "copy a log together with the files beside it (its name with -wal and -head), or with `warptape log backup`";
             (found, action(how))
         }
         // An unreadable head tells a reader nothing.
@@ -186,7 +189,7 @@ fn describe(lost: &[Lost]) -> String {
     let named: Vec<_> = lost.iter().take(NAMED_MAX).map(one).collect();
     let more = match lost.len() - named.len() {
         0 => String::new(),
-        more => format!(" and more of {more} other partitions"),
+        more => format!(" and offsets of {more} other partitions"),
     };
     format!(" ({}{more})", named.join(", "))
 }

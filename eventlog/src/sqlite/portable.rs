@@ -174,7 +174,7 @@ impl PortableFile {
         let unfinished = &self.file.path;
         OpenOptions::new().write(true).open(unfinished)?.sync_all()?;
         if fs::metadata(&self.to).is_ok_and(|found| found.len() > 0) {
-            return Err(io::Error::other("somebody else has made the file meanwhile"));
+            return Err(io::Error::other("another process has created the file meanwhile"));
         }
         fs::rename(unfinished, &self.to)?;
         self.lock = None;
@@ -248,8 +248,8 @@ fn refuse_taken(url: &str, to: &Path) -> Result<(), LogError> {
         None => Ok(()),
         Some(path) => Err(LogError::Unreadable {
             url: url.to_owned(),
-            found: format!("{} exists already, and nothing is written over", path.display()),
-            action: "name a file that does not exist yet, or remove this one".to_owned(),
+            found: format!("{} exists, and existing files are never overwritten", path.display()),
+            action: "name a new file, or remove this one".to_owned(),
         }),
     }
 }

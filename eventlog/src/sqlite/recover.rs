@@ -78,17 +78,17 @@ impl fmt::Display for Loss {
                 write!(f, "{topic}/{partition} offsets {first} to {} are given up: {found}", next - 1)
             }
             Self::Topic { topic_id, name } => {
-                write!(f, "topic number {topic_id}, {name:?} as found, is given up: its row is damaged")
+                write!(f, "topic number {topic_id} (name as found: {name:?}) is given up: its row is damaged")
             }
             Self::Committed { group, place, next, set_to: Some(offset) } => {
-                write!(f, "group {group:?} goes on at offset {offset} of {place} instead of {next}")
+                write!(f, "group {group:?} continues at offset {offset} of {place} instead of {next}")
             }
             Self::Committed { group, place, next, set_to: None } => write!(
                 f,
-                "group {group:?} reads {place} from the beginning: its committed offset, {next} as found, is damaged"
+                "group {group:?} reads {place} from the beginning: its committed offset (as found: {next}) is damaged"
             ),
-            Self::Foreign { what } => write!(f, "{what} is left out: it is no part of a log"),
-            Self::Unnamed { found } => write!(f, "something is given up that cannot be named: {found}"),
+            Self::Foreign { what } => write!(f, "{what} is left out: it does not belong to a log"),
+            Self::Unnamed { found } => write!(f, "an unidentifiable part is given up: {found}"),
         }
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn scan(
                 Ok(Some(row)) => {
                     let offset: i64 = row.get(0).map_err(failed)?;
                     if offset <= last {
-                        break Some("its tree leads around in circles".to_owned());
+                        break Some("its B-tree has a cycle".to_owned());
                     }
                     last = offset;
                     match table.records(row).and_then(|stored| Ok((last_of(stored.clone())?, stored))) {

@@ -14,7 +14,7 @@ use super::table::Table;
 use crate::LogError;
 use crate::topic::PARTITIONS_MAX;
 
-const DOING: &str = "reading what the file has beside tables";
+const DOING: &str = "reading the schema of the file";
 /// Largest number of items named in a message, and of characters of each name.
 const NAMED_MAX: usize = 8;
 const NAME_CHARS_MAX: usize = 64;
@@ -54,12 +54,12 @@ pub(super) struct Foreign {
 pub(super) fn check(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
     let (foreign, tables) = read(file, connection)?;
     if !foreign.is_empty() {
-        let action = "nothing of it was touched; have the log from who wrote it, or leave out what is no part of it with \
-             `warptape log recover`";
+        let action = "the file is unchanged; get the log from its writer again, or drop the foreign parts \
+             with `warptape log recover`";
         return Err(refused(file, &foreign, action));
     }
     let missing = statements().map(name_of).find(|name| !tables.contains(*name));
-    missing.map_or(Ok(()), |name| Err(file.damaged(format!("the table {name:?} is not there"))))
+    missing.map_or(Ok(()), |name| Err(file.damaged(format!("the table {name:?} is missing"))))
 }
 
 /// Returns the foreign items, which a recovery leaves out. Rejects a file with a foreign item in place of a log's
@@ -69,7 +69,7 @@ pub(super) fn left_out(file: &LogFile, connection: &Connection) -> Result<Vec<Fo
     let (in_place, beside): (Vec<_>, Vec<_>) = foreign.into_iter().partition(|foreign| foreign.is_in_place);
     match in_place.is_empty() {
         true => Ok(beside),
-        false => Err(refused(file, &in_place, "nothing of it was touched; have the log from who wrote it")),
+        false => Err(refused(file, &in_place, "the file is unchanged; get the log from its writer again")),
     }
 }
 
@@ -82,7 +82,7 @@ fn refused(file: &LogFile, foreign: &[Foreign], action: &str) -> LogError {
     let verb = if foreign.len() == 1 { "is" } else { "are" };
     LogError::Unreadable {
         url: file.url.clone(),
-        found: format!("{}{more} {verb} no part of a log", named.join(", ")),
+        found: format!("{}{more} {verb} not part of a log", named.join(", ")),
         action: action.to_owned(),
     }
 }
@@ -114,7 +114,7 @@ fn read(file: &LogFile, connection: &Connection) -> Result<(Vec<Foreign>, BTreeS
     };
     match query() {
         Ok(true) => Ok((foreign, tables)),
-        Ok(false) => Err(file.damaged("the tree of its schema leads around in circles".to_owned())),
+        Ok(false) => Err(file.damaged("the B-tree of its schema has a cycle".to_owned())),
         Err(error) => Err(file.failure(DOING, error)),
     }
 }

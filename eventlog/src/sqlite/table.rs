@@ -157,7 +157,7 @@ impl Table {
         };
         let check = |found: i64, what: &dyn Fn() -> String| match integer(1)? == found {
             true => Ok(()),
-            false => Err(format!("the checksum of {} does not fit", what())),
+            false => Err(format!("the checksum of {} does not match", what())),
         };
         let &Self { topic_id, partition, .. } = self;
         let offset = integer(0)?;

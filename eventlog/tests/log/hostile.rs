@@ -121,7 +121,7 @@ fn what_is_no_part_of_a_log_is_refused_by_name_and_left_out_by_recoveries() {
         let said = refusals(&path);
         assert_eq!(said.len(), 3, "{sql}: a recovery goes on: {said:?}");
         for message in said {
-            assert!(message.contains(name) && message.contains("no part of a log"), "{sql}: {message}");
+            assert!(message.contains(name) && message.contains("not part of a log"), "{sql}: {message}");
         }
         if sql.contains("UNIQUE") {
             continue;
@@ -172,7 +172,7 @@ fn what_stands_in_place_of_a_table_is_refused_by_name() {
         assert_eq!(said.len(), 4, "{sql}: {said:?}");
         for message in said {
             assert!(message.contains(&format!("{name:?}")), "{sql}: {message}");
-            assert!(message.contains("no part of a log"), "{sql}: {message}");
+            assert!(message.contains("not part of a log"), "{sql}: {message}");
         }
     }
     place(&path, &whole);

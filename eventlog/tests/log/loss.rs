@@ -311,7 +311,7 @@ fn a_recovery_leaves_out_what_is_damaged_and_sets_groups_back() {
     for part in [
         "t/0 offsets 7 to 7 are given up",
         "t/1 offsets 3 to 5",
-        "group \"ahead\" goes on at offset 40 of t/0",
+        "group \"ahead\" continues at offset 40 of t/0",
     ] {
         assert!(said.contains(part), "{part:?} is missing in: {said}");
     }
@@ -365,12 +365,12 @@ fn what_only_the_counts_reveal_is_seen_by_backups_and_recoveries() {
     drop((producer, log));
     let whole = files(&path);
     for (number, (damage, found)) in [
-        ("DELETE FROM records_2_0 WHERE offset = 2", "s/0 has 4 rows in place of 5"),
-        ("DELETE FROM committed_offsets WHERE topic_id = 1", "there are 1 committed offsets in place of 2"),
-        ("DELETE FROM topics WHERE topic_id = 2", "there are 1 topics in place of 2"),
+        ("DELETE FROM records_2_0 WHERE offset = 2", "s/0 has 4 rows instead of 5"),
+        ("DELETE FROM committed_offsets WHERE topic_id = 1", "there are 1 committed offsets instead of 2"),
+        ("DELETE FROM topics WHERE topic_id = 2", "there are 1 topics instead of 2"),
         (
             "UPDATE partitions SET checksum = 1 WHERE topic_id = 1",
-            "where partition 0 of topic number 1 ends does not fit its checksum",
+            "the end of partition 0 of topic number 1 does not match its checksum",
         ),
     ]
     .into_iter()
@@ -463,16 +463,16 @@ fn what_happens_to_files_beside_an_open_log_is_said_at_once_and_loses_nothing() 
             "-wal",
             "rm",
             &[][..],
-            &["log.db-wal", became, "all that it had is in the file now", "start again"][..],
+            &["log.db-wal", became, "all of its contents are in the file now", "start again"][..],
         ),
         ("-shm", "rm", &[], &["log.db-shm", became, "is in the write-ahead log", "start again"]),
         (
             "-shm",
             "truncate",
             &["-s", "0"],
-            &["log.db-shm", "was cut while it was open", "is in the write-ahead log"],
+            &["log.db-shm", "was truncated while it was open", "is in the write-ahead log"],
         ),
-        ("-shm", "truncate", &["-s", "100"], &["log.db-shm", "was cut while it was open"]),
+        ("-shm", "truncate", &["-s", "100"], &["log.db-shm", "was truncated while it was open"]),
         ("-head", "rm", &[], &["log.db-head", became, "start again"]),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -556,7 +556,7 @@ fn an_index_that_was_cut_in_use_is_not_touched_by_who_opens_the_log() {
     run("truncate", &["-s", "0"], &beside(&path, "-shm"));
     for opened in [SqliteLog::open(&path, Durability::Process), SqliteLog::open_existing(&path)] {
         let error = opened.err().unwrap().to_string();
-        assert!(error.contains("was cut while another process writes the log"), "{error}");
+        assert!(error.contains("was truncated while another process writes the log"), "{error}");
     }
     drop((producer, log));
     assert_eq!(read(&path).unwrap().0, 1);
@@ -589,7 +589,7 @@ fn a_write_ahead_log_may_become_shorter_and_must_not_be_cut() {
     for _ in 0..2 {
         let error = producer.commit().unwrap_err().to_string();
         assert!(
-            error.contains("log.db-wal was cut while it was open") && error.contains("recover"),
+            error.contains("log.db-wal was truncated while it was open") && error.contains("recover"),
             "{error}"
         );
         assert!(reader.poll(Duration::ZERO, 1, 1).is_err());

@@ -119,7 +119,7 @@ fn times_are_of_the_clock_that_was_told() {
     let changed = "UPDATE partitions SET next_offset = 2 WHERE topic_id = 2 AND partition = -1";
     Connection::open(&backup).unwrap().execute_batch(changed).unwrap();
     let log = SqliteLog::open_existing(&backup).unwrap();
-    let expected = "whose clock the times of topic number 2 are of does not fit its checksum";
+    let expected = "the clock of topic number 2 does not match its checksum";
     let found = log.check_all(&mut |_| {}).unwrap().damage;
     assert!(matches!(&found[..], [found] if found.ends_with(expected)), "{found:?}");
     assert!(log.record_clock("appended").is_err());
@@ -202,7 +202,7 @@ fn nothing_is_written_over_and_nothing_half_written_is_left() {
     };
     for beside in ["copy.db", "copy.db-wal", "copy.db-head"].map(|name| folder.path().join(name)) {
         fs::write(&beside, "something").unwrap();
-        refused(&format!("{} exists already", beside.display()));
+        refused(&format!("{} exists, ", beside.display()));
         assert_eq!(fs::read(&beside).unwrap(), b"something");
         fs::remove_file(&beside).unwrap();
     }
@@ -226,7 +226,7 @@ fn nothing_is_written_over_and_nothing_half_written_is_left() {
     let file = PortableFile::create(&other).unwrap();
     fs::write(&other, "mine").unwrap();
     let error = file.finish().unwrap_err().to_string();
-    assert!(error.contains("somebody else has made the file meanwhile"), "{error}");
+    assert!(error.contains("another process has created the file meanwhile"), "{error}");
     assert_eq!(fs::read(&other).unwrap(), b"mine");
-    refused("exists already");
+    refused("exists, and existing files");
 }

@@ -79,7 +79,7 @@ indicators! {
         keeps: [],
         from_bar: "s + g − 1",
         formula: "EMA(f) − EMA(s)",
-        convention: "both are seeded at bar s, with the means of the last f and s closes before it and its own",
+        convention: "both are seeded at bar s, with the means of the last f and s closes up to this bar",
     }
     {
         columns: [MacdSignal: macd_signal, Price, "EMA of macd."],
@@ -87,7 +87,7 @@ indicators! {
         keeps: [],
         from_bar: "s + g − 1",
         formula: "EMA(g) of `macd`",
-        convention: "the mean of the first g values of `macd`, which are not published before",
+        convention: "the mean of the first g values of `macd`, which is not published earlier",
     }
     {
         columns: [MacdHistogram: macd_histogram, Price, "macd minus macd_signal."],
@@ -111,7 +111,7 @@ indicators! {
         keeps: [],
         from_bar: "n",
         formula: "Σ price·size / Σ size over all trades of the last n bars",
-        convention: "rolling, not since midnight; null while the sizes sum to 0, and where price times volume could pass 128 bits (1.7e20 at nine digits)",
+        convention: "rolling, not since midnight; null while the sizes sum to 0, and if price times volume could exceed 128 bits (1.7e20 at nine digits)",
     }
     {
         columns: [Momentum: momentum, Price, "Close minus the close some bars before."],
@@ -127,7 +127,7 @@ indicators! {
         keeps: [],
         from_bar: "n + 1",
         formula: "`(c / close n bars before − 1) · 100`",
-        convention: "percent; null where the earlier close is 0 or less: a share of it says nothing (TA-Lib says 0 for 0, and takes shares of negative prices)",
+        convention: "in percent; null if the earlier close is 0 or less, because a share of it has no meaning (TA-Lib gives 0 for 0, and shares of negative prices)",
     }
     {
         columns: [Zscore: zscore, Number, "Distance of the close from its mean, in standard deviations."],
@@ -135,7 +135,7 @@ indicators! {
         keeps: [],
         from_bar: "n",
         formula: "`(c − m) / s`",
-        convention: "m, s as of the Bollinger bands, over the last n closes, this one among them; 0 where all are equal",
+        convention: "m and s as in the Bollinger bands, over the last n closes including this one; 0 if all are equal",
     }
     {
         columns: [
@@ -149,7 +149,7 @@ indicators! {
         keeps: [],
         from_bar: "n + 1",
         formula: "`√Σ r²` of the last n returns `r = ln(c / c')`",
-        convention: "from the exact difference of the two prices, so that small returns are as accurate as others; a sum, not a mean, and not annualised: volatility of n bars; no mean is taken off; null while a close of 0 or less is in the window",
+        convention: "returns come from the exact difference of the two prices, so small ones are accurate too; a sum over n bars: not a mean, not annualised, and without subtracting the mean return; null while the window has a close of 0 or less",
     }
     {
         columns: [
@@ -163,6 +163,6 @@ indicators! {
         keeps: [StochasticHighs: stochastic, StochasticLows: stochastic, StochasticPercents: stochastic_average],
         from_bar: "n; n + m − 1",
         formula: "K: `100 · (c − L) / (H − L)` with the highest high H and the lowest low L of the last n bars; D: mean of the last m values of K",
-        convention: "the fast stochastic; 0, not 50, where H = L, as TA-Lib says; K does not wait for D, as TA-Lib's does",
+        convention: "the fast stochastic; 0, not 50, if H = L, as in TA-Lib; K is published before D, unlike in TA-Lib",
     }
 }

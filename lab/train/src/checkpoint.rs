@@ -88,8 +88,8 @@ pub(crate) fn read(
         Err(error) => return Err(TrainError::File { path: path.to_owned(), error }),
     };
     let other = |why| TrainError::Checkpoint { path: path.to_owned(), why };
-    let cut = || other("it is cut off, or another file");
-    let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| other("it begins otherwise"))?;
+    let cut = || other("it is truncated, or another kind of file");
+    let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| other("it has another header"))?;
     let mut take = |number: usize| {
         let (first, after) = rest.split_at_checked(number).ok_or_else(cut)?;
         rest = after;
@@ -97,13 +97,13 @@ pub(crate) fn read(
     };
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes were taken"));
     if take(1)?[0] != model.kind as u8 {
-        return Err(other("it is of another architecture"));
+        return Err(other("it has another architecture"));
     }
     if word(take(8)?) != seed {
-        return Err(other("it is of another seed"));
+        return Err(other("it has another seed"));
     }
     if word(take(8)?) != trained_on {
-        return Err(other("it is of another fleet, workload or option"));
+        return Err(other("it has another fleet, workload or option"));
     }
     let episodes = word(take(8)?);
     adam.updates = word(take(8)?);

@@ -18,27 +18,25 @@ pub enum TrainError {
         expected: &'static str,
     },
     /// The fleet has too few or too many lanes.
-    #[error(
-        "the fleet has {lanes} lanes, and networks are trained for 2 to 64: with one lane there is nothing to choose"
-    )]
+    #[error("the fleet has {lanes} lanes; networks can be trained for 2 to 64")]
     Lanes {
         /// Number of lanes.
         lanes: usize,
     },
     /// The workload's arrivals are not random.
     #[error(
-        "arrivals of a training are drawn anew for each episode, and those of recordings and closed loops are not: give a workload with Poisson, bursty or \
-         diurnal arrivals"
+        "training draws new arrivals for each episode, which recordings and closed loops do not allow: give \
+         a workload with Poisson, bursty or diurnal arrivals"
     )]
     Arrivals,
     /// A checkpoint exists already.
-    #[error("{path} is of a training that was begun: go on with it (--resume), or remove it")]
+    #[error("{path} belongs to an unfinished training: continue it with --resume, or remove the file")]
     Begun {
         /// The file.
         path: PathBuf,
     },
     /// The checkpoint to resume from does not exist.
-    #[error("there is no {path} to go on from: begin without --resume")]
+    #[error("there is no {path} to continue from: start without --resume")]
     NotBegun {
         /// The file.
         path: PathBuf,
@@ -53,7 +51,7 @@ pub enum TrainError {
     },
     /// A file is no checkpoint of this training.
     #[error(
-        "{path} is no checkpoint of this training: {why}. Train with the options that it was written with, or name another file"
+        "{path} is not a checkpoint of this training: {why}. Use the options with which it was written, or name another file"
     )]
     Checkpoint {
         /// The file.
@@ -62,7 +60,7 @@ pub enum TrainError {
         why: &'static str,
     },
     /// The trained weights do not fit a network.
-    #[error("what was learnt does not fit an integer network: {0}")]
+    #[error("the learnt weights do not fit an integer network: {0}")]
     Network(#[from] NetworkError),
     /// Arithmetic on tensors failed, which is a defect of this crate.
     #[error("arithmetic on tensors failed: {0}")]

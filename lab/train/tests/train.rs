@@ -95,19 +95,16 @@ fn training_goes_on_where_it_ended_and_refuses_what_is_of_another_one() {
         Err(TrainError::Checkpoint { why, .. }) => why,
         other => panic!("{other:?}"),
     };
-    assert_eq!(why(&TrainOptions { seed: 2, ..options.clone() }), "it is of another seed");
-    assert_eq!(
-        why(&TrainOptions { kind: Method::Paper, ..options.clone() }),
-        "it is of another architecture"
-    );
-    let other = "it is of another fleet, workload or option";
+    assert_eq!(why(&TrainOptions { seed: 2, ..options.clone() }), "it has another seed");
+    assert_eq!(why(&TrainOptions { kind: Method::Paper, ..options.clone() }), "it has another architecture");
+    let other = "it has another fleet, workload or option";
     assert_eq!(why(&TrainOptions { given: three_lanes(), ..options.clone() }), other);
     assert_eq!(why(&TrainOptions { gamma: 0.9, ..options.clone() }), other);
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-    assert_eq!(why(&options), "it is cut off, or another file");
+    assert_eq!(why(&options), "it is truncated, or another kind of file");
     std::fs::write(&path, b"else").unwrap();
-    assert_eq!(why(&options), "it begins otherwise");
+    assert_eq!(why(&options), "it has another header");
     std::fs::remove_file(&path).unwrap();
     assert!(matches!(train(&options, &mut |_| true), Err(TrainError::NotBegun { .. })));
 }

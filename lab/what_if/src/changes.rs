@@ -124,7 +124,7 @@ impl Changes {
             && plan.started.scheduler.balance_interval_ns == 0
         {
             notes.push(format!(
-                "{} moves no group, because scheduler.balance_interval_ns is 0, as it was recorded: add --set scheduler.balance_interval_ms=250",
+                "{} moves no group, because the recorded scheduler.balance_interval_ns is 0: add --set scheduler.balance_interval_ms=250",
                 plan.started.scheduler.placement_policy.split(['@', '/']).next().unwrap_or_default(),
             ));
         }
@@ -137,7 +137,7 @@ impl Changes {
                 .map(|lane| format!("{} ({}): {}", lane.lane, lane.device, lane.weight));
             let weights: Vec<_> = weights.collect();
             notes.push(format!(
-                "lanes have these weights, after the recorded ones where --weight says nothing: {}",
+                "lanes have these weights (the recorded ones, unless --weight changes them): {}",
                 weights.join(", ")
             ));
         }
@@ -218,7 +218,7 @@ fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfi
         in_ns = Some(nanoseconds(text, unit_ns).ok_or_else(|| WhatIfError::BadValue {
             key: key.to_owned(),
             value: text.to_owned(),
-            mistake: "give a number of its unit, up to 292 years".to_owned(),
+            mistake: "give a number in its unit, up to 292 years".to_owned(),
         })?);
         pointer = of_ns;
     }
@@ -288,7 +288,7 @@ fn lanes(devices: &[String], recorded: &[LaneSpec]) -> Result<Vec<LaneSpec>, Wha
             there: recorded.iter().map(|lane| lane.device.clone()).collect::<Vec<_>>().join(", "),
         };
         let names = names(device).ok_or_else(|| {
-            unknown("`cpu:N` (N lanes on the CPU), `cuda:N` (a lane on GPU N) or `cuda:N#M` (M lanes on it) is allowed")
+            unknown("give `cpu:N` (N lanes on the CPU), `cuda:N` (a lane on GPU N) or `cuda:N#M` (M lanes on GPU N)")
         })?;
         for name in names {
             // Lanes on the processor are numbered among all lanes.
@@ -300,10 +300,10 @@ fn lanes(devices: &[String], recorded: &[LaneSpec]) -> Result<Vec<LaneSpec>, Wha
             let alike: Vec<&LaneSpec> = recorded.iter().filter(|lane| lane.kind() == kind).collect();
             let same = alike.iter().find(|lane| lane.device == name).copied();
             let like = same.or_else(|| alike.iter().max_by_key(|lane| lane.weight).copied());
-            let like = like.ok_or_else(|| unknown("nothing is known of such devices' speed"))?;
+            let like = like.ok_or_else(|| unknown("the speed of such devices is unknown"))?;
             if same.is_none() && alike.iter().any(|lane| lane.class != like.class) {
                 return Err(unknown(
-                    "the journal's GPUs are of several classes, and nobody knows which it would be of",
+                    "the journal has GPUs of several classes, so the class of this one is unknown",
                 ));
             }
             // A lane that is named does not stand by.

@@ -10,7 +10,7 @@ pub enum WhatIfError {
     Replay(#[from] ReplayError),
     /// No policy has this name.
     #[error(
-        "--policy {policy:?} is not known; of tasks there are: {tasks}, and dqn:FILE; of placement: {placement}"
+        "--policy {policy:?} is unknown; policies of tasks: {tasks}, and dqn:FILE; of placement: {placement}"
     )]
     UnknownPolicy {
         /// The name given.
@@ -32,8 +32,8 @@ pub enum WhatIfError {
     },
     /// A network is for another number of lanes.
     #[error(
-        "the network {hash} is for {wanted} lanes, and there are {lanes}; give one for {lanes}, or of the architecture `improved`, which is for any \
-         number"
+        "the network {hash} is for {wanted} lanes, but there are {lanes}; give one for {lanes}, or one of \
+         architecture `improved` for any number"
     )]
     NetworkLanes {
         /// Its hash.
@@ -62,13 +62,13 @@ pub enum WhatIfError {
         mistake: String,
     },
     /// The fields contradict each other, or leave their ranges.
-    #[error("the scheduler takes no such configuration; correct: {mistakes}")]
+    #[error("the scheduler rejects this configuration; correct: {mistakes}")]
     BadConfig {
         /// The faults, separated by semicolons.
         mistakes: String,
     },
     /// No lane has this name.
-    #[error("{flag} {lane}: there is no such lane; there are: {there}")]
+    #[error("{flag} {lane}: there is no such lane; the lanes are: {there}")]
     UnknownLane {
         /// The flag that names it.
         flag: &'static str,
@@ -89,8 +89,8 @@ pub enum WhatIfError {
     },
     /// The time lies outside the window.
     #[error(
-        "--lose {lane}@…: the time lies {after_s:.3} s after the recorded window begins, which lasts {window_s:.3} s; name a time within it, or as \
-         +SECONDS after its beginning"
+        "--lose {lane}@…: the time is {after_s:.3} s after the beginning of the recorded window, which lasts \
+         {window_s:.3} s; give a time within it, or +SECONDS after its beginning"
     )]
     TimeOutside {
         /// The lane.
@@ -116,7 +116,7 @@ pub enum WhatIfError {
     },
     /// The recording has no measurement from which a lane's speed could be fitted.
     #[error(
-        "no batch and no slice of the lane class {class:?} came back within the window, so its service times are unknown; choose a longer window"
+        "no batch and no slice of the lane class {class:?} completed within the window, so its service times are unknown; choose a longer window"
     )]
     NothingMeasured {
         /// The class.
@@ -124,7 +124,7 @@ pub enum WhatIfError {
     },
     /// The scheduler refused an input.
     #[error(
-        "the scheduler refused the input {input} of the model at {at_ns} ns: {error}; verify the log with `warptape replay verify`, and report this if it is sound"
+        "the scheduler refused the input {input} of the model at {at_ns} ns: {error}; run `warptape replay verify`, and report a bug if it is identical"
     )]
     Refused {
         /// The input's name.

@@ -310,7 +310,8 @@ impl<'a> Run<'a> {
             ControlCommand::WeighLane(of) => {
                 of.lane = lane_of(of.lane)?;
                 if self.plan.weighed.contains(&of.lane) {
-                    let note = "recorded commands that give a lane another weight are left out where one is asked for";
+                    let note =
+                        "recorded commands that change the weight of a lane are left out if --weight sets it";
                     self.assumed.insert(note.to_owned());
                     return None;
                 }
@@ -320,7 +321,7 @@ impl<'a> Run<'a> {
                 let [tasks, placement] = self.plan.chooses;
                 if tasks && choice.of == "tasks" || placement && choice.of == "placement" {
                     let note =
-                        "recorded commands that choose another policy are left out where one is asked for";
+                        "recorded commands that choose another policy are left out if --policy sets it";
                     self.assumed.insert(note.to_owned());
                     return None;
                 }

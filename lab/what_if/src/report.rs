@@ -116,8 +116,8 @@ impl Claim {
         match self {
             Self::Same => "the same",
             Self::WithinTheNoiseFloor => "within the noise floor",
-            Self::NotRepeated => "not claimed: the recorded run does not repeat so well",
-            Self::NotShown => "not shown: the interval has both signs",
+            Self::NotRepeated => "not claimed: parts of the recorded run differ by more",
+            Self::NotShown => "not shown: the interval contains 0",
             Self::Lower => "lower",
             Self::Higher => "higher",
             Self::NotComparable => "not comparable",
@@ -126,8 +126,9 @@ impl Claim {
 }
 
 /// Note on a run whose load grew beyond its lanes' capacity.
-const OVERLOADED: &str = "rows of the recorded run's second half took more than twice as long as those of its first: it did not hold its load, so that what was \
-     measured depends on when the recording ended, another run of the same load comes to other figures, and nothing is claimed";
+const OVERLOADED: &str = "rows in the second half of the recorded run took more than twice as long as those \
+     in the first: the run was overloaded, so its figures depend on the end of the recording, another run of \
+     the same load gives other figures, and nothing is claimed";
 
 /// A figure of a run.
 type Figure = Box<dyn Fn(&Figures) -> Option<f64>>;

@@ -209,7 +209,8 @@ impl Service {
         let (other, curve) = self.batches.iter().next().ok_or_else(|| nothing(class))?;
         let times = curve.draw(rows, seed, address);
         assumed.insert(format!(
-            "no batch of class {class} was recorded: its batches take what those of {other} do, by the lanes' weights"
+            "no batch of class {class} was recorded: its batches are assumed to take the time of those of \
+             {other}, scaled by the weights of lanes"
         ));
         Ok(self.by_weights(times, other, class))
     }
@@ -233,7 +234,8 @@ impl Service {
         let times = curve.draw(cost, seed, address);
         let basis = if of_key.is_some() { other.clone() } else { format!("other kinds on {other}") };
         assumed.insert(format!(
-            "no slice of {key} on class {class} was recorded: it takes what it does on {basis}, by the lanes' weights"
+            "no slice of {key} on class {class} was recorded: it is assumed to take the time on {basis}, \
+             scaled by the weights of lanes"
         ));
         Ok(self.by_weights(times, other, class))
     }
@@ -276,10 +278,7 @@ fn chosen(
     assumed: &mut Assumed,
 ) -> i64 {
     if samples.is_empty() {
-        assumed.insert(format!(
-            "no time in which {what} was recorded: {} ms is assumed",
-            default_ns / 1_000_000
-        ));
+        assumed.insert(format!("no recorded time in which {what}: {} ms is assumed", default_ns / 1_000_000));
         return default_ns;
     }
     let index = (u128::from(xxh3_64_with_seed(address, seed)) * samples.len() as u128) >> 64;

@@ -16,16 +16,16 @@ pub enum DecimalError {
     Empty,
     /// Other characters than digits and one point: signs, NaN, inf, spaces; exponents outside CSV files.
     #[error(
-        "digits with at most one decimal point, such as 61837.63 (no NaN or inf; a minus sign where a mapping says `signed=yes`, other \
-         marks where it says `decimal` or `thousands`)"
+        "digits with at most one decimal point, such as 61837.63 (no NaN or inf; a minus sign needs \
+         `signed=yes` in the mapping, other marks need `decimal` or `thousands`)"
     )]
     NotDecimal,
     /// A number above 0 that rounds to 0.
-    #[error("a number that rounding leaves above 0: keep more decimals")]
+    #[error("a number that stays above 0 after rounding: keep more decimals")]
     RoundsToZero,
     /// More digits, in total or behind the point, than a 64-bit integer holds.
     #[error(
-        "a number of 64 bits with all its digits, up to 9223372036854775806 without its point: prices with 18 decimals, sizes with 9 at most"
+        "a number whose digits fit into 64 bits, up to 9223372036854775806 without the point: prices with at most 18 decimals, sizes with at most 9"
     )]
     DoesNotFit,
 }

@@ -32,7 +32,7 @@ pub enum SourceError {
         source: io::Error,
     },
     /// The line is too long.
-    #[error("{}:{line}: the line is longer than {limit_bytes} bytes; is this a text file with one event a line?", path.display())]
+    #[error("{}:{line}: the line is longer than {limit_bytes} bytes; check that it is a text file with one event per line", path.display())]
     LineTooLong {
         /// The file.
         path: PathBuf,
@@ -53,8 +53,9 @@ pub enum SourceError {
     },
     /// The CSV file has no mapping, and its name is not that of a known dump.
     #[error(
-        "{}: not named like a Binance dump (BTCUSDT-trades-2024-08-08.csv, -aggTrades-, -bookTicker-); \
-         say what its columns mean with --map, such as --map symbol=sym,time=ts:ms,price=px,size=qty",
+        "{}: the name is not that of a Binance dump (BTCUSDT-trades-2024-08-08.csv, -aggTrades-, \
+         -bookTicker-); give the meaning of its columns with --map, such as --map \
+         symbol=sym,time=ts:ms,price=px,size=qty",
         path.display()
     )]
     UnknownDump {
@@ -78,7 +79,7 @@ pub enum SourceError {
         header: Vec<String>,
     },
     /// Bad lines could not be written to their file.
-    #[error("cannot write bad lines to {}: {source}; choose a folder that can be written to", path.display())]
+    #[error("cannot write bad lines to {}: {source}; choose a folder that you can write to", path.display())]
     Aside {
         /// The file for bad lines.
         path: PathBuf,
@@ -87,8 +88,8 @@ pub enum SourceError {
     },
     /// The rows are not in the order of their times; none was published.
     #[error(
-        "{}: {found}: `run` takes such ticks for late or wrong, so that nothing is published; --sort feeds the rows in the order of their \
-         times, --keep-order as they stand",
+        "{}: {found}: `run` treats such ticks as late or rejects them, so nothing is published; --sort feeds \
+         the rows in the order of their times, --keep-order in file order",
         path.display()
     )]
     OutOfOrder {
@@ -99,9 +100,11 @@ pub enum SourceError {
     },
     /// The times have a large gap; no row was published.
     #[error(
-        "{}:{line}: {found}, and `run` takes the first ticks behind a gap of more than {limit} (`stages.future_max_ms`) for wrong, so that \
-         nothing is published; --follow-gaps has `run` follow, which makes ticks of other feeds late that are further behind; --keep-order, without \
-         --sort, feeds the rows as they stand: the first ticks behind the gap become dead letters, and `dlq replay` sends them again",
+        "{}:{line}: {found}, and `run` rejects the first ticks after a gap of more than {limit} \
+         (`stages.future_max_ms`), so nothing is published; with --follow-gaps, `run` follows the gap, and \
+         ticks of other feeds that are further behind become late; --keep-order, without --sort, feeds the \
+         rows in file order: the first ticks after the gap become dead letters, and `dlq replay` sends them \
+         again",
         path.display()
     )]
     Gap {
@@ -116,8 +119,9 @@ pub enum SourceError {
     },
     /// Numbers exceed the range of a tick; none was published.
     #[error(
-        "{}: {count} lines have numbers that no tick can hold, the first is line {line}: {problem}; nothing is published: --round 9 \
-         rounds prices and sizes of too many decimals, --skip-bad leaves the lines out",
+        "{}: {count} lines have numbers that a tick cannot hold, the first is line {line}: {problem}; \
+         nothing is published: --round 9 rounds prices and sizes with too many decimals, --skip-bad leaves \
+         the lines out",
         path.display()
     )]
     Unfit {
@@ -131,7 +135,7 @@ pub enum SourceError {
         problem: String,
     },
     /// The rows could not be sorted.
-    #[error("cannot sort {}: {source}; rows go through a temporary file in the folder that TMPDIR names", path.display())]
+    #[error("cannot sort {}: {source}; sorting uses a temporary file in the folder of TMPDIR", path.display())]
     Sort {
         /// The file.
         path: PathBuf,
@@ -140,7 +144,7 @@ pub enum SourceError {
     },
     /// The DBN file cannot be decoded.
     #[cfg(feature = "dbn")]
-    #[error("{}: {source} (after record {record}); is it a whole .dbn or .dbn.zst file?", path.display())]
+    #[error("{}: {source} (after record {record}); check that it is a complete .dbn or .dbn.zst file", path.display())]
     Dbn {
         /// The file.
         path: PathBuf,
@@ -150,7 +154,7 @@ pub enum SourceError {
         source: ::dbn::Error,
     },
     /// The DBN file ends within a record.
-    #[error("{}: ends within a record after record {record}; fetch the whole file", path.display())]
+    #[error("{}: ends within a record after record {record}; download the whole file again", path.display())]
     DbnCutShort {
         /// The file.
         path: PathBuf,

@@ -59,7 +59,7 @@ impl PriceScales {
             return Ok(());
         };
         let expected = format!(
-            "a price that 64 bits hold with {first} decimals, as many as the first price of {} has",
+            "a price that fits into 64 bits with {first} decimals, as many as the first price of {}",
             tick.symbol
         );
         let mut problem = FieldProblem::new("price", decimal_text(price, scale), expected);

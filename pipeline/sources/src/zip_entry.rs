@@ -45,7 +45,7 @@ impl ZipEntry {
                 CompressionMethod::Stored => true,
                 method if method == CompressionMethod::DEFLATE => false,
                 _ => {
-                    let found = "a zip archive that is packed by another method than deflate: unpack it";
+                    let found = "a zip archive that uses another method than deflate: unpack it";
                     return Err(refused(found.to_owned()));
                 }
             };

@@ -6,9 +6,9 @@ use warptape_sources::TimeUnit;
 /// Arguments of `warptape control`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Each command sends a record to the topic control, waits until the process has answered it, and prints what it did or why not. A
-command holds until the process ends; what is to hold longer is configured. A refusal is exit status 1, and so is an answer that does not
-come within --timeout-s: the command is refused if it is read later. See docs/control.md.
+Each command sends a record to the topic control, waits for the answer of the process, and prints what the process did, or why it refused.
+A command holds until the process ends; for a lasting change, edit the configuration. Exit status: 0 done, 1 refused or not answered within
+--timeout-s. A process that reads a command after its timeout refuses it. See docs/control.md.
 
 Example: warptape control drain 1 --log kafka:localhost:9092 --process 2")]
 pub struct ControlArgs {
@@ -16,19 +16,19 @@ pub struct ControlArgs {
     #[command(subcommand)]
     pub command: ControlWord,
     /// Process to command, by its engine.ordinal (default: that of the configuration)
-    #[arg(long, global = true, value_name = "N", help_heading = "Who is told")]
+    #[arg(long, global = true, value_name = "N", help_heading = "Process and answer")]
     pub process: Option<i32>,
     /// Command all processes of the group that have a journal; each answers for itself
-    #[arg(long, global = true, conflicts_with = "process", help_heading = "Who is told")]
+    #[arg(long, global = true, conflicts_with = "process", help_heading = "Process and answer")]
     pub all: bool,
     /// Longest wait for answers, in seconds
     #[arg(
-        long, global = true, value_name = "S", default_value_t = 30, help_heading = "Who is told",
+        long, global = true, value_name = "S", default_value_t = 30, help_heading = "Process and answer",
         value_parser = clap::value_parser!(u64).range(1..=86_400)
     )]
     pub timeout_s: u64,
     /// Format of the answers
-    #[arg(short, long, global = true, value_enum, default_value_t = ControlFormat::Table, help_heading = "Who is told")]
+    #[arg(short, long, global = true, value_enum, default_value_t = ControlFormat::Table, help_heading = "Process and answer")]
     pub output: ControlFormat,
 }
 
@@ -70,8 +70,8 @@ pub enum ControlWord {
     /// follows one that was not
     #[command(after_help = "Example: warptape control watermark 3 --to 2024-08-08T14:30:00Z\n\
         \n\
-        The ticks of the partition are told so by a record behind those that are there now. All bars that are open close where event\n\
-        time moves back. The process that has the partition has to be told; see docs/control.md.")]
+        The command appends a record to the partition of ticks; it takes effect behind the records that are there now. If event time\n\
+        moves back, all open bars close. Name the process that owns the partition with --process; see docs/control.md.")]
     Watermark {
         /// The partition
         partition: i32,
@@ -108,7 +108,7 @@ fn event_time(text: &str) -> Result<EventTime, String> {
     TimeUnit::Rfc3339
         .parse_ns(text.as_bytes())
         .map(EventTime)
-        .ok_or_else(|| "a time such as 2024-08-08T14:30:00Z is allowed".to_owned())
+        .ok_or_else(|| "give a time such as 2024-08-08T14:30:00Z".to_owned())
 }
 
 /// State that a breaker is held in.

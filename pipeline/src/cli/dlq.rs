@@ -79,9 +79,9 @@ fn parse_place(text: &str) -> Result<LetterPlace, String> {
 /// Arguments of `warptape dlq replay`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Sends what was not replayed yet, and remembers how far it came in the same transaction: a second call, or one after a
-crash, sends nothing twice. With --offset, --from or --to exactly these records are sent, replayed before or not, and
-nothing is remembered. What is still wrong becomes a dead letter once more.
+Without a range, the command sends all dead letters that it has not sent before. It stores its progress in the same transaction, so a second
+call, or one after a crash, sends nothing twice. With --offset, --from or --to it sends exactly these, sent before or not, and stores no
+progress. A record that still cannot be processed becomes a dead letter again.
 
 Example: warptape dlq replay --log sqlite:market.db")]
 pub struct DlqReplayArgs {

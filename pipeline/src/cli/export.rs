@@ -11,9 +11,9 @@ use super::VerifyFormat;
 /// Arguments of `warptape replay export`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A BOUND is a time (2026-11-24T03:00:00Z), `offset:N` or `sequence:N` of a journal entry; --until names the first entry that is not wanted
-any more. The file begins at the last start or checkpoint before the window and ends behind a transaction, so that every replay command
-works on it: warptape replay verify --outputs --log sqlite:FILE. Nothing is written over.
+A BOUND is a time (2026-11-24T03:00:00Z), `offset:N` or `sequence:N` of a journal entry; --until names the first entry after the export.
+The file begins at the last start or checkpoint before the window and ends behind a transaction, so every replay command works on it:
+warptape replay verify --outputs --log sqlite:FILE. Existing files are never overwritten.
 
 Example: warptape replay export --to night.db --since 2026-11-24T03:00:00Z --until 2026-11-24T03:10:00Z --with-ticks")]
 pub struct ExportArgs {
@@ -60,8 +60,7 @@ fn parse_bound(text: &str) -> Result<Bound, String> {
         _ => TimeUnit::Rfc3339.parse_ns(text.as_bytes()).map(Bound::TimeNs),
     };
     found.ok_or_else(|| {
-        "a time such as 2026-11-24T03:00:00Z, or offset:N or sequence:N of a journal entry is allowed"
-            .to_owned()
+        "give a time such as 2026-11-24T03:00:00Z, or offset:N or sequence:N of a journal entry".to_owned()
     })
 }
 

@@ -13,9 +13,9 @@ use crate::usage_error::UsageError;
 /// Arguments of `warptape feed`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Creates the topics that the log lacks. All ticks of a symbol go to one partition, chosen as Kafka's clients choose it \
-for the symbol as key, and stay in order. The log holds what was fed, so that the same source adds nothing, one that has grown \
-adds what is new, and a feed that was broken off goes on where it stopped.
+Creates missing topics. All ticks of a symbol go to one partition, chosen as Kafka's clients choose it \
+for the symbol as key, and stay in order. The log records what was fed: feeding the same source again adds nothing, a \
+source that has grown adds its new ticks, and an interrupted feed resumes where it stopped.
 
 Example: warptape feed synth --symbols 100 --ticks 1000000 --log sqlite:market.db")]
 pub struct FeedArgs {
@@ -67,17 +67,17 @@ const BATCH_TICKS_MAX: usize = warptape_schemas::ROWS_MAX;
 fn parse_batch(text: &str) -> Result<NonZeroUsize, String> {
     match text.parse::<NonZeroUsize>() {
         Ok(batch) if batch.get() <= BATCH_TICKS_MAX => Ok(batch),
-        _ => Err(format!("a whole number from 1 to {BATCH_TICKS_MAX} is allowed")),
+        _ => Err(format!("give a whole number from 1 to {BATCH_TICKS_MAX}")),
     }
 }
 
 /// Arguments of `warptape feed binance-capture`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A line is the time of receipt in nanoseconds, a blank, and the JSON. Read are trade, aggTrade and bookTicker; a symbol's trades come \
-from trade or aggTrade, whichever is first. Counted and left out are trades of price or size 0, a futures market's transfers (X is \
-INSURANCE_FUND, ADL or NA), which aggTrade has not either, and all else. Several files are merged by the time at which they were received. The same ticker \
-on two venues is two symbols.
+Each line has the time of receipt in nanoseconds, a blank, and the JSON. The command reads trade, aggTrade and \
+bookTicker events; it takes a symbol's trades from trade or aggTrade, whichever comes first. It counts and leaves out \
+all other events, trades of price or size 0, and a futures market's transfers (X is INSURANCE_FUND, ADL or NA), which \
+aggTrade lacks too. Several files are merged by time of receipt. The same ticker on two venues is two symbols.
 
 Example: warptape feed binance-capture BINANCE=spot.txt.gz BINANCE-USDM=perp.txt.gz")]
 pub struct BinanceCaptureArgs {
@@ -101,7 +101,7 @@ impl BinanceCaptureArgs {
         let named = |file: &VenueFile| {
             let venue = file.venue.clone().or_else(|| self.venue.clone()).ok_or_else(|| {
                 UsageError(format!(
-                    "{}: no venue; give --venue NAME for all files, or NAME={} for this one",
+                    "{}: the venue is missing; give --venue NAME for all files, or NAME={} for this one",
                     file.path.display(),
                     file.path.display()
                 ))
@@ -140,28 +140,29 @@ fn parse_venue(text: &str) -> Result<String, String> {
     if (1..=24).contains(&text.len()) && text.bytes().all(allowed) {
         Ok(text.to_owned())
     } else {
-        Err("a venue is 1 to 24 characters of A-Z 0-9 . _ -, such as BINANCE".to_owned())
+        Err("give a venue of 1 to 24 characters of A-Z 0-9 . _ -, such as BINANCE".to_owned())
     }
 }
 
 /// Arguments of `warptape feed csv`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A map gives columns by name, or by number from 1, and constants in single quotes. Fields: symbol, time, receive_time, date, price, size, \
-trade_id, side, buyer_is_maker, bid_price, bid_size, ask_price, ask_size, kind, only, except. A tick needs a symbol, a time, and a price \
-and size or a quote; docs/feeds.md has a map for each of many vendors.
-  time=ts:ms                                 the unit of a time: s, ms, us, ns, rfc3339, or a format as strptime has it
-  date=1:'%Y.%m.%d',time=2:'%H:%M:%S',zone=America/New_York   date and time apart, in a zone
+A map names the column of each field, by its name or its number from 1. A constant stands in single quotes. Fields: \
+symbol, time, receive_time, date, price, size, trade_id, side, buyer_is_maker, bid_price, bid_size, ask_price, \
+ask_size, kind, only, except. A tick needs a symbol, a time, and a price and size or a quote; docs/feeds.md has a map \
+for each of many vendors.
+  time=ts:ms                                 unit of a time: s, ms, us, ns, rfc3339, or a strptime format
+  date=1:'%Y.%m.%d',time=2:'%H:%M:%S',zone=America/New_York   separate date and time, in a time zone
   price=px:e9                                prices in units of 1e-9
   side=s,buy='B|1',sell='S|-1'               other words for the aggressor
-  only=type:'4|5', except=flag:'X'           lines that are read, or are not
+  only=type:'4|5', except=flag:'X'           lines to read, lines to leave out
   delimiter=';', decimal=comma, thousands=dot, header=no
-  empty=last                                 an empty side of a quote is the one before
+  empty=last                                 an empty side of a quote repeats the previous one
   signed=yes                                 prices may be 0 or below
   round=9                                    as --round
-What is not in the order of its times is refused before anything is published, and so are gaps of more than stages.future_max_ms and numbers \
-that no tick can hold. Trades of price or \
-size 0 are none: they are counted.
+The command refuses files before it publishes anything if rows are not in the order of their times, if times jump \
+ahead by more than stages.future_max_ms, or if a tick cannot hold a number. It counts trades of price or size 0 and \
+leaves them out.
 
 Example: warptape feed csv BTCUSDT-trades-2024-08-08.zip --venue BINANCE
          warptape feed csv ticks.csv --map \"symbol=sym,time=ts:ms,price=px,size=qty,side=side\"
@@ -200,8 +201,9 @@ pub struct CsvArgs {
 /// Arguments of `warptape feed dbn`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Of mbp-10 the first level is read, of bbo and cbbo the book at the end of each interval. Trades of size 0 are counted and left out. A trade's \
-id is its sequence. Each publisher of a data set of several is a venue of its own, such as DBEQ.BASIC.XCHI; consolidated books are the data set's.
+The command reads the first level of mbp-10, and of bbo and cbbo the book at the end of each interval. It counts \
+trades of size 0 and leaves them out. The id of a trade is its sequence. If a data set has several publishers, each is \
+a venue, such as DBEQ.BASIC.XCHI; consolidated books belong to the data set.
 
 Example: warptape feed dbn es-trades.dbn.zst --venue GLBX")]
 pub struct DbnArgs {
@@ -267,7 +269,7 @@ mod tests {
             common: FeedCommon { batch: NonZeroUsize::MIN, rate: None, again: false },
         };
         let error = args(&["A=x", "y"], None).venues().unwrap_err().to_string();
-        assert!(error.contains("y: no venue") && error.contains("--venue"), "{error}");
+        assert!(error.contains("y: the venue is missing") && error.contains("--venue"), "{error}");
         let venues = args(&["A=x", "y"], Some("B")).venues().unwrap();
         assert_eq!(venues, [("A".to_owned(), "x".into()), ("B".to_owned(), "y".into())]);
     }

@@ -34,8 +34,8 @@ pub enum HotCommand {
 /// Arguments of `warptape hot get`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Asks the Redis of hot_state.url. With `memory`, the default, it folds the answer from the log: slower, always right.
-A symbol that has no signal yet is not known: exit status 1, with the names that are near.
+Reads from the Redis of hot_state.url. If that is `memory`, the default, the command computes the answer from the log, which is slower and
+always up to date. A symbol without any signal is unknown: the command lists similar names and exits with status 1.
 
 Example: warptape hot get BINANCE:BTCUSDT -o json --hot-state redis://localhost")]
 pub struct HotGetArgs {
@@ -49,9 +49,9 @@ pub struct HotGetArgs {
 /// Arguments of `warptape hot result`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Asks the Redis of hot_state.url, which keeps results for hot_state.result_ttl_s. With `memory`, the default, it looks
-through the results of the log: slower, and as far back as the log goes.
-A request without a result is exit status 1. A result that says why there is no answer is a result: exit status 0.
+Reads from the Redis of hot_state.url, which keeps results for hot_state.result_ttl_s. If that is `memory`, the default, the command searches
+the results in the log, which is slower and reaches back as far as the log does.
+Exit status: 0 there is a result, also an error result; 1 there is none.
 
 Example: warptape hot result desk-7 -o json --hot-state redis://localhost")]
 pub struct HotResultArgs {

@@ -26,7 +26,7 @@ pub enum JournalCommand {
 /// Arguments of `warptape journal keygen`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-The private key goes into FILE, which nobody else may read, and the public key into FILE.pub; both in PEM, as openssl writes them.
+The command writes the private key to FILE, which only its owner can read, and the public key to FILE.pub; both in PEM, as openssl does.
 
 Example: warptape journal keygen journal.key")]
 pub struct KeygenArgs {

@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 /// Arguments of `warptape log`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-An embedded log is a file with what lies beside it while it is used: its name with -wal, -shm and -head. Once everybody who writes it
-has ended, the file alone is the log.
+An embedded log is one file. While it is in use, files with its name and -wal, -shm and -head lie beside it and belong to it. Once all
+writers have ended, the one file is the whole log.
 
 Example: warptape log check --log sqlite:market.db")]
 pub struct LogArgs {
@@ -25,8 +25,8 @@ pub enum LogCommand {
     Check,
     /// Make a log that is damaged or has lost records usable again, with its intact contents
     #[command(after_help = "\
-What is intact becomes the log, in the newest format; the damaged file is kept beside it. The command says which offsets are given up,
-and which groups go on from other offsets. Nobody may write the log meanwhile.
+The command builds a new log of the newest format from all intact contents, and keeps the damaged file beside it. It lists the offsets that
+are given up, and the consumer groups that continue from other offsets. Stop all writers of the log first.
 
 Example: warptape log recover --log sqlite:market.db")]
     Recover,

@@ -65,7 +65,7 @@ use crate::usage_error::UsageError;
     version,
     after_help = "\
 Configuration is a TOML file (-c), then environment variables (WARPTAPE__SECTION__KEY), then flags.
-Exit status: 0 done, 1 failed or found different, 2 wrong usage or unreadable input.
+Exit status: 0 done, 1 failed or a difference found, 2 wrong usage or unreadable input.
 
 Example: warptape feed synth --symbols 100 --ticks 1000000 && warptape run"
 )]
@@ -269,7 +269,7 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
         };
         // The value is not repeated: it may be a secret.
         let value = value.into_string().map_err(|_| {
-            UsageError(format!("environment variable {name} is not UTF-8; give it as UTF-8 or unset it"))
+            UsageError(format!("environment variable {name} is not UTF-8; set it to UTF-8 text or unset it"))
         })?;
         environment.push((name.to_owned(), value));
     }

@@ -68,7 +68,7 @@ pub enum ReplayCommand {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Exit status: 0 identical, 1 different (the first difference is printed), 2 the log cannot be read.
-With --follow it goes on until Ctrl-C, and ends at the first difference; with --listen as well it stays and tells of it there.
+With --follow the command runs until Ctrl-C or the first difference. With --listen as well, it stays after a difference and reports it over HTTP.
 
 Example: warptape replay verify --log sqlite:market.db --outputs")]
 pub struct VerifyArgs {

@@ -8,10 +8,10 @@ use clap::{Args, Subcommand, ValueEnum};
 /// Arguments of `warptape risk`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Each command sends one request to the topic risk.requests and waits for its result, which a running pipeline gives. A \
-FILE holds a request as JSON: see docs/risk.md, and examples/risk for one of each kind. An error result is exit status 1, and so \
-is a result that does not come within --timeout-s, or before Ctrl-C: the request is cancelled then. A simulation that misses its \
-standard error is exit status 3.
+Each command sends one request to the topic risk.requests and waits for the result from a running pipeline. FILE holds \
+a request as JSON: see docs/risk.md, and examples/risk for one of each kind. Exit status: 0 done, 1 an error result or \
+none within --timeout-s or before Ctrl-C (the request is then cancelled), 3 a simulation that misses its standard \
+error.
 
 Example: warptape risk price --kind call --strike 100 --expiry-days 30 --spot 100 --volatility 0.2")]
 pub struct RiskArgs {
@@ -36,11 +36,11 @@ pub enum RiskSubcommand {
 pub enum RiskCommand {
     /// Price of options, in closed form or by simulation
     #[command(after_help = "\
-Without one of the flags of a simulation the price is in closed form. Years are of 365 days.
+Without any simulation flag, the price is in closed form. A year has 365 days.
 
 A FILE that ends in .csv or .parquet has a contract in each row, with the columns id, type (european, american, digital, \
 forward, spot), kind, strike, expiry_years or expiry_days, symbol, spot, volatility, rate, dividend_yield or foreign_rate, future, \
-pays and amount; results have their ids.
+pays and amount; each result has the id of its row.
 
 Example: warptape risk price --kind call --strike 60000 --expiry-days 30 --symbol BINANCE:BTCUSDT
          warptape risk price examples/risk/rows/contracts.csv
@@ -50,7 +50,7 @@ Example: warptape risk price --kind call --strike 60000 --expiry-days 30 --symbo
     Price(PriceArgs),
     /// Price of options with Greeks
     #[command(after_help = "\
-In closed form delta, gamma, vega, theta, rho, vanna and volga; by simulation the first five, each with its standard error.
+The closed form gives delta, gamma, vega, theta, rho, vanna and volga; a simulation gives the first five, each with its standard error.
 
 Example: warptape risk greeks --kind put --strike 100 --expiry-days 30 --spot 100 --volatility 0.2 --rate 0.03
          warptape risk greeks examples/risk/greeks.json")]
@@ -62,15 +62,15 @@ Example: warptape risk greeks --kind put --strike 100 --expiry-days 30 --spot 10
     ImpliedVol(ImpliedVolArgs),
     /// Value at risk and expected shortfall of a portfolio
     #[command(after_help = "\
---positions takes the positions of a CSV or Parquet file in place of those of FILE: name, book, quantity, symbol and the columns \
-of contracts. A position without a value is one row that says why.
+--positions replaces the positions of FILE by those of a CSV or Parquet file, with the columns name, book, quantity, \
+symbol and those of contracts. A position that cannot be valued is listed with the reason.
 
 Example: warptape risk var examples/risk/var_historical.json
          warptape risk var examples/risk/var_historical.json --positions book.csv")]
     Var(PortfolioArgs),
     /// Profit of a portfolio in named scenarios
     #[command(after_help = "\
-A book of more than 8,000 positions is asked for in parts, whose profits add up.
+The command splits a book of more than 8,000 positions into several requests and adds up their profits.
 
 Example: warptape risk stress examples/risk/stress.json
          warptape risk stress examples/risk/stress.json --positions book.parquet")]
@@ -80,22 +80,22 @@ Example: warptape risk stress examples/risk/stress.json
     Optimise(FileArgs),
     /// Results of trading rules on bars (a backtest sweep)
     #[command(after_help = "\
-A FILE holds closes and rules. With --symbols the closes are those of the closed bars in the topic of signals. The file of \
---rules is an array of rules; a list in the place of a number stands for each of its numbers, and several lists for each \
-combination: {\"type\": \"ema-cross\", \"fast\": [5, 10], \"slow\": [20, 50]} is four rules.
+FILE holds closes and rules. With --symbols, the closes come from the closed bars in the topic signals. The file of \
+--rules holds an array of rules. A list in place of a number makes one rule per number, and several lists make one \
+rule per combination: {\"type\": \"ema-cross\", \"fast\": [5, 10], \"slow\": [20, 50]} is four rules.
 
 Example: warptape risk sweep examples/risk/sweep.json
          warptape risk sweep --symbols SYNTH:AAAA,SYNTH:AAAB --bars 1m --rules examples/risk/rules/grid.json")]
     Sweep(SweepArgs),
     /// Send a request of any kind from a file
     #[command(after_help = "\
-For kinds that have no command of their own, and for whoever makes requests by a program.
+For request kinds without a command of their own, and for requests that a program writes.
 
 Example: warptape risk request examples/risk/greeks.json")]
     Request(FileArgs),
     /// Cancel a request whose answer is no longer needed
     #[command(after_help = "\
-The request gets an error result that names this one; what lanes do for it meanwhile is for nothing.
+The cancelled request gets an error result that names this request. Work that lanes still do for it is lost.
 
 Example: warptape risk cancel risk-4711-1722470400000000000")]
     Cancel(CancelArgs),
@@ -117,7 +117,7 @@ impl RiskCommand {
 
 /// Arguments that requests of all kinds have.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "How it is asked")]
+#[command(next_help_heading = "Request")]
 pub struct AskingArgs {
     /// Class of urgency (default: interactive)
     #[arg(long, value_parser = PossibleValuesParser::new(["critical", "interactive", "batch"]))]
@@ -365,5 +365,5 @@ pub struct RecordedFlags {
 /// Parses a finite number, as JSON requires.
 fn finite(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-    number.ok_or_else(|| "it is no finite number".to_owned())
+    number.ok_or_else(|| "not a finite number".to_owned())
 }

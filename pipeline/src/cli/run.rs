@@ -20,7 +20,7 @@ pub struct ListenArg {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Reads ticks from the log, writes signals, decisions and snapshots back, until Ctrl-C.
-With --until-caught-up it ends by itself, and says how many bars are still open.
+With --until-caught-up the command ends by itself and prints the number of open bars.
 
 Example: warptape run -c warptape.toml --log sqlite:market.db")]
 pub struct RunArgs {
@@ -51,10 +51,10 @@ pub struct RunArgs {
 /// Arguments of `warptape demo`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Ends by itself after --ticks or --seconds, else on Ctrl-C, and names the `replay verify` command to try next.
-With --ticks it goes as fast as it can; without, at 200,000 ticks a second, which takes about 16 MB of disk a second.
-Metrics and health are at http://127.0.0.1:9464, or at another port where that one is taken.
-The log is a new file: --log names another one than --data would, and must not exist either.
+Ends after --ticks or --seconds, else on Ctrl-C, and prints the `replay verify` command to try next.
+With --ticks the demo runs at full speed; without, at 200,000 ticks per second, which takes about 16 MB of disk per second.
+Metrics and health are at http://127.0.0.1:9464, or at another port if that one is taken.
+The log is a new file in the folder of --data; --log names another file, which must not exist either.
 
 Example: warptape demo --ticks 2000000")]
 pub struct DemoArgs {
@@ -81,8 +81,8 @@ pub struct DemoArgs {
 /// Arguments of `warptape ready`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Asks a running pipeline, prints its answer, and exits with 0 where it is ready and 1 where it is not: for health checks
-of containers, which need no other program for it then.
+Asks a running pipeline whether it is ready, and prints its answer. Exit status: 0 ready, 1 not ready. Health checks of containers can use it
+without any other program.
 
 Example: warptape ready http://127.0.0.1:9464/readyz")]
 pub struct ReadyArgs {
@@ -101,7 +101,7 @@ fn parse_accepted_loss(text: &str) -> Result<AcceptedLoss, String> {
         Some((i32::try_from(partition).ok()?, i64::try_from(offset).ok()?))
     };
     let offsets = text.split(',').map(|one| {
-        offset(one).ok_or_else(|| format!("{one:?} is no PARTITION:OFFSET such as 0:1200; several are parted by commas, and `removed` stands for all"))
+        offset(one).ok_or_else(|| format!("{one:?} is no PARTITION:OFFSET; give one such as 0:1200, several with commas between them, or `removed` for all"))
     });
     offsets.collect::<Result<_, _>>().map(AcceptedLoss::Before)
 }

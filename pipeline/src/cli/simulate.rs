@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 /// Arguments of `warptape simulate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Tasks arrive at a modelled fleet in virtual time, and the scheduler of production decides. All policies meet the same arrivals, and the same seeds
-give the same output. Figures are means over seeds with half of their 95 % interval. See docs/scheduling.md.
+Tasks arrive at a modelled fleet in virtual time, and the production scheduler decides. All policies get the same arrivals, and the same seeds
+give the same output. Figures are means over seeds, with the half-width of their 95 % confidence interval. See docs/scheduling.md.
 
 Example: warptape simulate --fleet examples/simulate/volta-turing-radeon.toml --workload examples/simulate/three-kinds.toml --policy fair,lp-price
          warptape simulate --experiment adlro --seeds 20")]

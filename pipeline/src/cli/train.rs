@@ -10,12 +10,12 @@ use clap::{Args, Subcommand, ValueEnum};
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "\
-A network that chooses lanes for tasks is trained against the simulator, in which the scheduler of production runs, and then held against rules on
-arrivals that no training saw. It decides under the policy dqn:FILE of `simulate` and `replay what-if`, and in a running process where risk.networks
-names its file. FILE.checkpoint is what --resume goes on from, FILE.svg the learning curve. Ctrl-C ends a training early, with what there is. The same
-seed gives the same bytes on the same machine, where training was not interrupted. See docs/scheduling.md.
+The command trains a network that chooses lanes for tasks, against a simulator that runs the production scheduler. It then compares the network
+with rules on arrivals that training never saw. To use the network, give the policy dqn:FILE to `simulate` or `replay what-if`, or name the file in
+risk.networks for a running process. --resume continues from FILE.checkpoint; FILE.svg is the learning curve. Ctrl-C ends training early and keeps
+the best network so far. Without an interruption, the same seed gives the same bytes on the same machine. See docs/scheduling.md.
 
-Training is not in every binary: `cargo build --release --features training` builds one that has it.
+Training needs a binary with the feature `training`: cargo build --release --features training.
 
 Example: warptape train --fleet examples/simulate/volta-turing-radeon.toml --workload examples/simulate/three-kinds.toml --to best.network"
 )]

@@ -29,7 +29,7 @@ pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCo
     if !log.has_member(&settings.engine.group)? {
         let url = log.url();
         to_stderr(format_args!(
-            "no pipeline runs on {url}: `warptape run --log {url}` starts one; waiting for it"
+            "no pipeline runs on {url}; waiting for one: start it with `warptape run --log {url}`"
         ));
     }
     let interrupt = Interrupt::install()?;
@@ -44,7 +44,8 @@ pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCo
     for process in &waiting {
         tracing::error!(
             target: NOTICE,
-            "process {process} has not answered {} within {} s: it seems not to run; it refuses what it reads later",
+            "process {process} has not answered {} within {} s and seems not to run; it refuses the command \
+             if it reads it later",
             order.id(), args.timeout_s
         );
     }
@@ -59,7 +60,7 @@ fn processes(log: &dyn EventLog, args: &ControlArgs, settings: &Settings) -> any
     let found = |name: &str| -> Result<&TopicInfo, UsageError> {
         topics.iter().find(|topic| topic.spec.name == name).ok_or_else(|| {
             UsageError(format!(
-                "{url} has no topic {name}: make what is missing with `warptape topics create --log {url}`"
+                "{url} has no topic {name}: create missing topics with `warptape topics create --log {url}`"
             ))
         })
     };
@@ -72,7 +73,11 @@ fn processes(log: &dyn EventLog, args: &ControlArgs, settings: &Settings) -> any
         (false, process) => vec![process.unwrap_or(settings.engine.ordinal)],
     };
     if told.is_empty() {
-        return Err(UsageError(format!("no process has a journal in {url}: nobody can be told")).into());
+        return Err(UsageError(format!(
+            "no process has a journal in {url}, so there is none to command: start \
+                                       one with `warptape run`"
+        ))
+        .into());
     }
     if let Some(process) = told.iter().find(|process| !(0..partitions).contains(*process)) {
         return Err(UsageError(format!(

@@ -81,14 +81,20 @@ fn new_folder(parent: &Path) -> anyhow::Result<PathBuf> {
             }
         }
     }
-    anyhow::bail!("{} is full of folders of demos: name one with --data", parent.display())
+    anyhow::bail!(
+        "{} has too many demo folders: name another folder with --data, or remove old ones",
+        parent.display()
+    )
 }
 
 /// Refuses a log that exists already, because a demo must not publish its market there.
 pub fn refuse_existing(path: &Path) -> anyhow::Result<()> {
     if path.exists() {
-        let message =
-            format!("{} exists: a demo begins a new log; remove it or choose another", path.display());
+        let message = format!(
+            "{} exists, and a demo needs a new log: remove the file or choose another one with \
+                     --data or --log",
+            path.display()
+        );
         return Err(UsageError(message).into());
     }
     Ok(())
@@ -119,7 +125,7 @@ pub fn execute(
         log.url()
     ));
     if let Some(missing) = &settings.lanes.gpus_missing {
-        to_stderr(format_args!("{missing}; lanes are on the CPU"));
+        to_stderr(format_args!("{missing}; all lanes run on the CPU"));
     }
 
     let status = hot_state.as_ref().map(HotState::status);
@@ -195,12 +201,12 @@ pub fn execute(
     let url = quoted(&log.url());
     let mut out = stdout();
     write_summary(&mut out, &summary, hot_status.as_deref())?;
-    writeln!(out, "log        {}   it stays: delete it when you are done", log.url())?;
-    writeln!(out, "\nNow prove that every decision and every signal can be replayed, bit for bit:")?;
+    writeln!(out, "log        {}   (kept: delete it when you are done)", log.url())?;
+    writeln!(out, "\nVerify that every decision and every signal replays bit for bit:")?;
     writeln!(out, "  {again} replay verify{config} --log {url} --outputs")?;
     writeln!(out, "see the whole run on one page:")?;
     writeln!(out, "  {again} replay report{config} --log {url} --to demo.html")?;
-    writeln!(out, "or look at what was said:")?;
+    writeln!(out, "or print the signals:")?;
     writeln!(out, "  {again} tail signals{config} --log {url} --from-beginning --exit-at-end | head -50")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -39,7 +39,10 @@ pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
     }
     let cpu_lanes = settings.lanes.specs.iter().filter(|lane| lane.device.starts_with("cpu:")).count();
     if cpu_lanes > cores {
-        writeln!(stdout, "More lanes than cores: they share the cores, which gains nothing.")?;
+        writeln!(
+            stdout,
+            "There are more lanes than cores. They share the cores and gain nothing: use fewer lanes."
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -116,7 +116,8 @@ fn show(args: &DlqShowArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     })?;
     let letter = found.ok_or_else(|| {
         UsageError(format!(
-            "{topic} partition {partition} has no record at offset {offset}; `warptape dlq list` shows what it has"
+            "{topic} partition {partition} has no record at offset {offset}; `warptape dlq list` lists all \
+             dead letters"
         ))
     })?;
     match args.output {
@@ -161,7 +162,7 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
         let (key, value, digest) = (cut.key_bytes, cut.value_bytes, cut.digest);
         writeln!(
             out,
-            "cut        of {key} bytes of key and {value} of value; both have the BLAKE3 {digest}"
+            "cut        the original has {key} bytes of key and {value} of value; BLAKE3 of both: {digest}"
         )?;
     }
     match &content.key {

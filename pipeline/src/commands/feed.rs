@@ -116,7 +116,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         let ticks = HumanCount(ticks);
         writeln!(
             stdout,
-            "{name}: the first {ticks} ticks were in the log and were left out (--again publishes them once more)"
+            "{name}: the first {ticks} ticks were already in the log and were left out (--again publishes them again)"
         )?;
     }
     if let Source::Csv(csv) = &source {
@@ -137,7 +137,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
 fn stopped(published_ticks: u64, in_doubt_ticks: u64) -> String {
     let mut text = format!("stopped after {} ticks were published", HumanCount(published_ticks));
     if in_doubt_ticks > 0 {
-        text += &format!(", and up to {} more, whose outcome is not known", HumanCount(in_doubt_ticks));
+        text += &format!(", and up to {} more whose outcome is unknown", HumanCount(in_doubt_ticks));
     }
     text
 }

@@ -137,17 +137,15 @@ fn head(state: &SymbolState, now_ns: i64) -> String {
             write!(place, ": {}, lane {}, epoch {}", at.node, at.lane, at.epoch)
                 .expect("a string takes any text");
         }
-        None => place.push_str(": not known where"),
+        None => place.push_str(": placement unknown"),
     }
     let lane = match lane {
         Some(lane) => {
             let state = match lane.state {
                 LaneState::Ready if position.is_none() => {
-                    "was ready when its journal was last written".to_owned()
+                    "was ready at the last entry of its journal".to_owned()
                 }
-                LaneState::Silent => {
-                    "silent, so that its process has ended or is cut off; was ready".to_owned()
-                }
+                LaneState::Silent => "silent (its process has ended or is cut off); was ready".to_owned(),
                 LaneState::Ready => "ready".to_owned(),
                 LaneState::Stopped => "stopped with its process".to_owned(),
                 LaneState::Lost => format!("lost: {}", lane.reason),
@@ -157,14 +155,14 @@ fn head(state: &SymbolState, now_ns: i64) -> String {
         None => "not known".to_owned(),
     };
     let behind = match position {
-        None => "the log itself, up to date".to_owned(),
+        None => "the log itself: up to date".to_owned(),
         Some(position) => {
             let behind = match position.behind {
                 0 => "up to date".to_owned(),
                 behind => format!("{behind} signals behind"),
             };
             let (written, node) = (ago(position.written_ns), &position.node);
-            format!("{behind} when written {written} by {node}")
+            format!("{behind} when {node} wrote it {written}")
         }
     };
     let (offset, committed) = (latest.offset, ago(latest.committed_ns));
@@ -264,7 +262,7 @@ mod tests {
         for part in [
             "symbol     A:X\n",
             "source     redis://h\n",
-            "freshness  7 signals behind when written 0.5 s ago by node-0\n",
+            "freshness  7 signals behind when node-0 wrote it 0.5 s ago\n",
             "latest     signal 2:41, committed 1.0 s ago\n",
             "placement  partition 2, group 5: node-0, lane 1, epoch 3\n",
             "lane       cpu:1 lost: fire, as of 0.5 s ago\n",
@@ -278,8 +276,7 @@ mod tests {
         }
         let ready = state.lane.clone().map(|lane| LaneValue { state: LaneState::Ready, ..lane });
         let ready = SymbolState { lane: ready, ..state.clone() };
-        let silent =
-            "lane       cpu:1 silent, so that its process has ended or is cut off; was ready, as of ";
+        let silent = "lane       cpu:1 silent (its process has ended or is cut off); was ready, as of ";
         for (ready, now_ns, said) in [
             (ready.clone(), 9_500_000_000, "lane       cpu:1 ready, as of 0.5 s ago\n"),
             (ready.clone(), 19_000_000_000, "lane       cpu:1 ready, as of "),
@@ -287,7 +284,7 @@ mod tests {
             (
                 SymbolState { position: None, ..ready },
                 9_500_000_000,
-                "lane       cpu:1 was ready when its journal was last written, as of 0.5 s ago\n",
+                "lane       cpu:1 was ready at the last entry of its journal, as of 0.5 s ago\n",
             ),
         ] {
             assert!(table(&with_silence(ready, now_ns), now_ns).contains(said), "{said}");
@@ -303,7 +300,7 @@ mod tests {
         assert_eq!(json["lane"]["state"], "SILENT");
         let unknown = SymbolState { placement: None, lane: None, position: None, ..state };
         let text = table(&unknown, 9_500_000_000);
-        assert!(text.contains("group 5: not known where\nlane       not known\n"), "{text}");
-        assert!(text.contains("freshness  the log itself, up to date\n"), "{text}");
+        assert!(text.contains("group 5: placement unknown\nlane       not known\n"), "{text}");
+        assert!(text.contains("freshness  the log itself: up to date\n"), "{text}");
     }
 }

@@ -33,7 +33,7 @@ fn keygen(args: &KeygenArgs) -> anyhow::Result<ExitCode> {
     public_file.push(".pub");
     let public_file = PathBuf::from(public_file);
     let mut seed = [0; 32];
-    SystemRandom::new().fill(&mut seed).map_err(|_| anyhow!("the system gives no random numbers"))?;
+    SystemRandom::new().fill(&mut seed).map_err(|_| anyhow!("the system returned no random numbers"))?;
     let key = SigningKey::from_seed(seed);
     // The file has its owner's permissions from the beginning, so that nobody else reads it.
     create(&args.file, 0o600, &key.pem())?;
@@ -59,9 +59,7 @@ fn create(path: &Path, mode: u32, text: &str) -> anyhow::Result<()> {
     let mut file = options.open(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             let path = path.display();
-            anyhow!(UsageError(format!(
-                "{path} is there already; a key is never overwritten: name another file"
-            )))
+            anyhow!(UsageError(format!("{path} exists; keys are never overwritten: name another file")))
         }
         _ => anyhow::Error::new(error).context(format!("cannot create {}", path.display())),
     })?;

@@ -17,9 +17,7 @@ use crate::usage_error::UsageError;
 pub fn execute(args: &LogArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let url = &settings.log.url;
     let path = url.strip_prefix("sqlite:").ok_or_else(|| {
-        UsageError(format!(
-            "{url} is not an embedded log: a Kafka cluster is checked and copied by its own tools"
-        ))
+        UsageError(format!("{url} is not an embedded log; check and copy a Kafka cluster with its own tools"))
     })?;
     match &args.command {
         LogCommand::Check => check(path.as_ref()),
@@ -70,7 +68,8 @@ fn check(path: &Path) -> anyhow::Result<ExitCode> {
     for given_up in &checked.given_up {
         writeln!(
             out,
-            "given up   {given_up}: a recovery found them damaged or lost, or where they come from there were none"
+            "given up   {given_up}: an earlier recovery found them damaged or lost, or the source of an \
+             export lacked them"
         )?;
     }
     for found in &checked.damage {
@@ -85,7 +84,7 @@ fn check(path: &Path) -> anyhow::Result<ExitCode> {
         if checked.damage.is_empty() {
             "whole"
         } else {
-            "damaged; `warptape log recover` goes on from what is whole"
+            "damaged; build a usable log from its intact contents with `warptape log recover`"
         },
     )?;
     Ok(if checked.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
@@ -100,12 +99,16 @@ fn recover(path: &Path, url: &str) -> anyhow::Result<ExitCode> {
         writeln!(out, "{loss}")?;
     }
     match &recovered.kept {
-        None => writeln!(out, "nothing of {url} is damaged or lost: it was left as it is")?,
+        None => writeln!(out, "nothing in {url} is damaged or lost; the file is unchanged")?,
         Some(kept) => {
             if recovered.losses.is_empty() {
-                writeln!(out, "nothing is known to be lost")?;
+                writeln!(out, "no known losses")?;
             }
-            writeln!(out, "{url} goes on from what was whole; what was found is kept as {}", kept.display())?;
+            writeln!(
+                out,
+                "{url} now holds all intact contents; the damaged file is kept as {}",
+                kept.display()
+            )?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -32,7 +32,7 @@ pub fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
     let written =
         fs::create_dir_all(&args.to).and_then(|()| clap_mangen::generate_to(Cli::command(), &args.to));
     written.with_context(|| {
-        format!("{folder}: the pages cannot be written; name a folder that you may write")
+        format!("{folder}: the pages cannot be written; name a folder that you can write to")
     })?;
     writeln!(stdout(), "pages written to {folder}: read them with `man -l {folder}/warptape.1`")?;
     Ok(ExitCode::SUCCESS)

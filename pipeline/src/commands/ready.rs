@@ -20,10 +20,13 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 pub fn execute(args: &ReadyArgs, settings: &EndpointSettings) -> anyhow::Result<ExitCode> {
     let url = args.url.clone().unwrap_or_else(|| url_of(settings));
     let asked = http_agent(ANSWER_MAX, ANSWER_MAX).get(&url).call();
-    let mut answer = asked
-        .with_context(|| format!("{url} does not answer: does `warptape run` listen there (--listen)?"))?;
-    let text =
-        answer.body_mut().read_to_string().with_context(|| format!("{url} does not answer in words"))?;
+    let mut answer = asked.with_context(|| {
+        format!("{url} does not answer: check that `warptape run` listens there (--listen)")
+    })?;
+    let text = answer
+        .body_mut()
+        .read_to_string()
+        .with_context(|| format!("{url} answered with something other than text"))?;
     let is_ready = answer.status().is_success();
     let mut out = stdout();
     writeln!(out, "{}", printable_line(text.trim_end()))?;

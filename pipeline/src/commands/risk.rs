@@ -94,11 +94,11 @@ fn send(command: &RiskCommand, settings: &Settings) -> anyhow::Result<ExitCode> 
         let wanted = asked.standard_error.unwrap_or_default();
         let reached = match found.standard_error <= wanted {
             // The result may rest on a few samples only; a warning says so.
-            true => "cannot be relied on".to_owned(),
+            true => "is not reliable".to_owned(),
             false => format!("is {:e}", found.standard_error),
         };
         to_stderr(format_args!(
-            "the standard error {reached} after {} samples, {wanted:e} was wanted: raise paths_max",
+            "the standard error {reached} after {} samples, but {wanted:e} was requested: raise paths_max",
             found.paths
         ));
         return Ok(ExitCode::from(INEXACT));

@@ -39,11 +39,11 @@ const LOST_MIN: Duration = Duration::from_secs(5);
 const COMMIT_MAX: Duration = Duration::from_secs(10);
 
 /// Message of `--until-caught-up`, printed once.
-const CAUGHT_UP: &str = "caught up: all ticks are read that were in the log at the start";
+const CAUGHT_UP: &str = "caught up: all ticks that were in the log at the start have been read";
 
 /// Error of a command that cannot start its first threads.
 pub(super) const NO_THREAD: &str =
-    "the system can start no thread: raise the limits of memory (ulimit -v) and of processes (ulimit -u)";
+    "the system cannot start a thread: raise the limits on memory (ulimit -v) and on processes (ulimit -u)";
 
 /// Runs the pipeline until Ctrl-C or SIGTERM, then drains it and prints a summary.
 pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyhow::Result<ExitCode> {
@@ -66,14 +66,14 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
         log.url()
     );
     if let Some(missing) = &settings.lanes.gpus_missing {
-        to_stderr(format_args!("{missing}; lanes are on the CPU"));
+        to_stderr(format_args!("{missing}; all lanes run on the CPU"));
     }
     if let Some(note) = failover_note(settings) {
         to_stderr(format_args!("{note}"));
     }
     let has_ticks = |info: &TopicInfo| info.offsets.iter().any(|range| range.next > 0);
     if !log.topic(&config.core.topics.ticks)?.as_ref().is_some_and(has_ticks) {
-        to_stderr(format_args!("no ticks yet: `warptape feed` publishes some"));
+        to_stderr(format_args!("the log has no ticks yet: publish some with `warptape feed`"));
     }
     // Bound before anything else starts: an address in use ends the command.
     let address = &settings.endpoint.listen;
@@ -202,14 +202,14 @@ pub(super) fn watched(
 fn leave_behind(live: &Live, progress: &Progress) -> anyhow::Result<()> {
     if let Some(lost) = live.lost().filter(|lost| lost.since.elapsed() >= LOST_MIN) {
         bail!(
-            "{lost}: {}. The pipeline ended without it; what was not committed is processed again at the next start, and \
-             nothing is lost",
+            "{lost}: {}. The pipeline ended without the log. Nothing is lost: the next start processes again \
+             what was not committed",
             lost.cause
         );
     }
     ensure!(
         progress.decisions.load(Ordering::Relaxed) > 0,
-        "the pipeline had not begun yet, and ended before it did; nothing was processed"
+        "the pipeline ended before it had begun; nothing was processed"
     );
     Ok(())
 }
@@ -223,7 +223,7 @@ fn explain(error: EngineError, settings: &Settings) -> anyhow::Error {
         return error;
     }
     error.context(format!(
-        "each process of a group needs an engine.ordinal of its own (here {}), and an engine.node (here {:?})",
+        "each process of a group needs its own engine.ordinal (here {}) and engine.node (here {:?})",
         settings.engine.ordinal, settings.engine.node
     ))
 }
@@ -233,8 +233,8 @@ fn require_journal(log: &dyn EventLog, config: &EngineConfig) -> anyhow::Result<
     let partitions = log.partitions(&config.core.topics.journal)?;
     ensure!(
         config.ordinal < partitions,
-        "engine.ordinal = {}, but the journal {} has {partitions} partitions, one for each process of the group: use a \
-         smaller number, or make topics with a greater topics.journal_partitions",
+        "engine.ordinal = {}, but the journal {} has {partitions} partitions, one for each process of the \
+         group: use a smaller ordinal, or create topics with a greater topics.journal_partitions",
         config.ordinal,
         config.core.topics.journal,
     );
@@ -277,7 +277,7 @@ pub(super) fn write_summary(
     if summary.late > 0 {
         writeln!(
             out,
-            "late       {:>12}   older than the allowed lateness: `tail late` shows them",
+            "late       {:>12}   older than the allowed lateness: see `tail late`",
             count(summary.late)
         )?;
     }
@@ -291,14 +291,15 @@ pub(super) fn write_summary(
     if summary.dead_letters > 0 {
         writeln!(
             out,
-            "dead       {:>12}   records that could not be read: `tail dead-letter` says why",
+            "dead       {:>12}   records that could not be processed: see `tail dead-letter`",
             count(summary.dead_letters)
         )?;
     }
     if summary.open_bars > 0 {
         writeln!(
             out,
-            "open bars  {:>12}   of time, which later ticks go on with: `run --until-caught-up --close` closes them",
+            "open bars  {:>12}   time bars that later ticks continue; close them with `run --until-caught-up \
+             --close`",
             count(summary.open_bars)
         )?;
     }
@@ -312,7 +313,7 @@ pub(super) fn write_summary(
         let (p50, p99, p999) = (milliseconds(0.5), milliseconds(0.99), milliseconds(0.999));
         writeln!(
             out,
-            "latency    p50 {p50:.1} ms, p99 {p99:.1} ms, p99.9 {p999:.1} ms   of a signal, from the read of its tick to the commit"
+            "latency    p50 {p50:.1} ms, p99 {p99:.1} ms, p99.9 {p999:.1} ms   from the read of a tick to the commit of its signal"
         )?;
     }
     if let Some(status) = hot_state {

@@ -42,7 +42,7 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
         return experiment::run(args.seeds, out);
     }
     let (Some(fleet_file), Some(workload_file)) = (&args.fleet, &args.workload) else {
-        return Err(UsageError("--fleet and --workload say what is simulated".to_owned()).into());
+        return Err(UsageError("--fleet and --workload must both be given".to_owned()).into());
     };
     if let Some(load) = args.load.iter().find(|load| !LOADS.contains(load)) {
         return Err(UsageError(format!("--load is {load}; it must be from 0.01 to 10")).into());
@@ -56,7 +56,7 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
     if let Some(baseline) = policies.iter().find(|policy| fleet.autoscale.is_some() && policy.is_baseline()) {
         let label = &baseline.label;
         return Err(UsageError(format!(
-            "--policy {label:?} is of the simulator alone and knows no drains: a fleet with [autoscale] takes policies of production"
+            "--policy {label:?} exists only in the simulator and cannot handle drains: a fleet with [autoscale] needs a production policy"
         ))
         .into());
     }
@@ -70,7 +70,7 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
         if has_load && load >= 1.0 {
             tracing::warn!(
                 target: NOTICE,
-                "load {load} is as much as the fleet can do, or more: tasks gather as long as they come, and a run ends with its {} tasks",
+                "load {load} reaches or exceeds the capacity of the fleet: the queue grows throughout the run of {} tasks",
                 workload.tasks
             );
         }
@@ -105,7 +105,7 @@ fn check_beside_ticks(
     baseline.map_or(Ok(()), |baseline| {
         let label = &baseline.label;
         Err(UsageError(format!(
-            "--policy {label:?} is of the simulator alone and knows no ticks: a workload with [ticks] takes policies of production"
+            "--policy {label:?} exists only in the simulator and cannot handle ticks: a workload with [ticks] needs a production policy"
         )))
     })
 }
@@ -117,14 +117,14 @@ fn warn_of_ticks(fleet: &Fleet, workload: &Workload, has_load: bool) {
     if left == 0.0 {
         tracing::warn!(
             target: NOTICE,
-            "{} ticks/s are as many as the fleet can do, or more ({}): they gather at the source as long as they come",
+            "{} ticks/s reach or exceed the capacity of the fleet ({}): ticks gather at the source throughout the run",
             ticks.rate,
             fleet.ticks_per_s()
         );
     } else if has_load && load < 1.0 && load >= left {
         tracing::warn!(
             target: NOTICE,
-            "ticks leave {left:.3} of the fleet's capacity for tasks, and the load is {load}: tasks gather as long as they come"
+            "ticks leave {left:.3} of the fleet's capacity for tasks, but the load is {load}: the queue grows throughout the run"
         );
     }
 }
@@ -158,7 +158,7 @@ fn rows(
         }
     }
     if fleet.autoscale.is_some() {
-        let reason = "Rows with the policy of autoscaling `none`, rows in brackets and pictures are of the fleet with all lanes on.";
+        let reason = "Rows with the autoscaling policy `none`, rows in brackets and pictures are for the fleet with all lanes on.";
         remarks.push(reason.to_owned());
     }
     remarks.extend(policies.iter().filter_map(|policy| policy.remark.clone()));
@@ -167,34 +167,34 @@ fn rows(
     if !baselines.is_empty() {
         let names = baselines.join(", ");
         remarks.push(format!(
-            "Of the simulator alone, not for production: {names} (docs/scheduling.md says why)."
+            "Only in the simulator, not for production: {names} (see docs/scheduling.md for the reasons)."
         ));
     }
     let ideals = if workload.tasks <= CLAIRVOYANT_TASKS_MAX {
-        progress.say("schedules that know all sizes".to_owned());
+        progress.say("schedules with all sizes known".to_owned());
         let warmup = Options::default().warmup;
         let of = |seed| figures::ideal(fleet, workload, warmup, seed);
         progress.over_seeds(args.seeds, 0, of).into_iter().flatten().collect()
     } else {
         let most = CLAIRVOYANT_TASKS_MAX;
         remarks.push(format!(
-            "There are no rows of schedules that know all sizes: they are found for up to {most} tasks."
+            "Rows of schedules with all sizes known are missing: they are computed for at most {most} tasks."
         ));
         Vec::new()
     };
     if !(fleet.failures.is_empty() && fleet.throttling.is_empty()) {
-        let reason = "Rows in brackets are of the fleet without failures and throttling.";
+        let reason = "Rows in brackets are for the fleet without failures and throttling.";
         remarks.push(reason.to_owned());
     }
     if let Some(ticks) = &workload.ticks {
         let left = figures::left_by_ticks(fleet, workload) * 100.0;
         remarks.push(format!(
-            "{} ticks/s leave {left:.1} % of the fleet's capacity for tasks, which the row (capacity) has; other rows in brackets are of the fleet without ticks.",
+            "{} ticks/s leave {left:.1} % of the fleet's capacity for tasks, shown in the row (capacity); other rows in brackets are for the fleet without ticks.",
             ticks.rate
         ));
     }
     if matches!(workload.process, Process::Closed(_)) {
-        let reason = "There are no rows of schedules that know all sizes: in a closed loop what arrives depends on the schedule.";
+        let reason = "Rows of schedules with all sizes known are missing: in a closed loop, arrivals depend on the schedule.";
         remarks.push(reason.to_owned());
     }
     rows.extend(figures::bounds(&ideals, fleet, workload));

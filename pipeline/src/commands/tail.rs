@@ -56,7 +56,7 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         if open.is_empty() && !waits {
             waits = true;
             printer.tell_unknown_symbol(&log.url());
-            to_stderr(format_args!("waiting for new records of {}; Ctrl-C ends", topic.spec.name));
+            to_stderr(format_args!("waiting for new records of {}; Ctrl-C to end", topic.spec.name));
         }
         if let Fetched::Records { source, records } = reader.poll(POLL, RECORDS_MAX, BYTES_MAX)? {
             for record in &records {
@@ -86,7 +86,7 @@ fn find_topic(log: &dyn EventLog, name: &str, prefix: &str) -> anyhow::Result<To
         }
     }
     let known = match log.topic_names()?.as_slice() {
-        [] => "no topics yet: feed it first".to_owned(),
+        [] => "no topics yet: publish ticks with `warptape feed` first".to_owned(),
         // A shared cluster may have thousands of topics.
         names => names[..names.len().min(KNOWN_MAX)].join(", "),
     };

@@ -35,7 +35,7 @@ fn create(settings: &Settings) -> anyhow::Result<ExitCode> {
     warn_of_compaction(&missing);
     let mut out = stdout();
     if missing.specs.is_empty() {
-        writeln!(out, "all topics are there")?;
+        writeln!(out, "all topics exist")?;
     }
     for spec in &missing.specs {
         let s = if spec.partitions == 1 { "" } else { "s" };
@@ -47,7 +47,7 @@ fn create(settings: &Settings) -> anyhow::Result<ExitCode> {
 /// Points out an unused log, because its path may be mistyped.
 fn say_if_new(log: &dyn EventLog) -> Result<(), LogError> {
     if log.topics()?.is_empty() {
-        to_stderr(format_args!("{} is a new log: nothing was in it", log.url()));
+        to_stderr(format_args!("{} is a new, empty log", log.url()));
     }
     Ok(())
 }
@@ -66,7 +66,7 @@ pub fn ready_topics(log: &dyn EventLog, settings: &Settings, purpose: Purpose) -
     names.retain(|name| purpose == Purpose::Feed || *name != settings.topics.names.feeds);
     ensure!(
         names.is_empty(),
-        "{}: no topic {}; make what is missing with `warptape topics create --log {}`",
+        "{}: no topic {}; create missing topics with `warptape topics create --log {}`",
         log.url(),
         names.join(", "),
         log.url(),
@@ -80,8 +80,8 @@ fn warn_of_compaction(missing: &MissingTopics) {
     for topic in &missing.compacted {
         tracing::warn!(
             topic,
-            "the topic has cleanup.policy=compact: the broker removes records that a newer one of their key follows, which loses what they say; \
-             set cleanup.policy=delete"
+            "the topic has cleanup.policy=compact, so the broker removes records that have a newer one of \
+             the same key, and their contents are lost; set cleanup.policy=delete"
         );
     }
 }

@@ -75,13 +75,13 @@ impl Orders {
         if !(1..=TIMEOUT_S_MAX).contains(&posted.timeout_s) {
             return told(
                 StatusCode::BAD_REQUEST,
-                &format!("timeout_s is a whole number from 1 to {TIMEOUT_S_MAX}"),
+                &format!("timeout_s must be a whole number from 1 to {TIMEOUT_S_MAX}"),
             );
         }
         let Ok(turn) = self.turn.clone().try_lock_owned() else {
             return told(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "another command is under way; try again when it is answered",
+                "another command is under way; try again once it is answered",
             );
         };
         let order =
@@ -103,9 +103,11 @@ impl Orders {
         });
         match given.await {
             Ok(Ok(Some(result))) => answered(&result),
-            Ok(Ok(None)) => {
-                told(StatusCode::GATEWAY_TIMEOUT, "no answer in time; it is refused if it is read later")
-            }
+            Ok(Ok(None)) => told(
+                StatusCode::GATEWAY_TIMEOUT,
+                "no answer within timeout_s; the process refuses the \
+                                                   command if it reads it later",
+            ),
             Ok(Err(error)) => told(StatusCode::BAD_GATEWAY, &format!("{error:#}")),
             Err(error) => told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
         }

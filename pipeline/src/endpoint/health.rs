@@ -122,13 +122,13 @@ fn engine(view: &View<'_>) -> Component {
         return of(State::Down, "the engine has ended".to_owned());
     }
     let Some(silent_s) = silence_s(view) else {
-        return of(State::Down, "the engine starts".to_owned());
+        return of(State::Down, "the engine is starting".to_owned());
     };
     if silent_s >= SILENT_MAX_S {
-        return of(State::Down, format!("the engine has not turned for {silent_s:.0} s"));
+        return of(State::Down, format!("the engine loop has not run for {silent_s:.0} s"));
     }
     if engine.status.is_stopping {
-        return of(State::Down, "the pipeline drains and ends".to_owned());
+        return of(State::Down, "the pipeline is draining and then ends".to_owned());
     }
     let partitions = &engine.status.partitions;
     let restoring = partitions.iter().filter(|partition| !partition.is_restored).count();
@@ -136,7 +136,7 @@ fn engine(view: &View<'_>) -> Component {
         return of(State::Down, format!("{restoring} of {} partitions are being restored", partitions.len()));
     }
     match partitions.len() {
-        0 => of(State::Ok, "no partition is this process's: it stands by".to_owned()),
+        0 => of(State::Ok, "this process owns no partition and stands by".to_owned()),
         count => of(State::Ok, format!("partitions: {count}")),
     }
 }
@@ -147,7 +147,7 @@ fn log(view: &View<'_>) -> Component {
         None => match view.sampled.disk.filter(Disk::is_scarce) {
             Some(disk) => {
                 let reason = format!(
-                    "the disk below the log has {:.1} MiB left of {:.1} GiB; the pipeline ends when it is full: free some space",
+                    "the disk of the log has {:.1} MiB left of {:.1} GiB; free some space: the pipeline ends when the disk is full",
                     disk.free as f64 / f64::from(1 << 20),
                     disk.size as f64 / f64::from(1 << 30)
                 );
@@ -162,12 +162,12 @@ fn commits(view: &View<'_>) -> Component {
     let engine = &view.engine;
     let since_s = |since_ns: i64| view.lasts_s(since_ns);
     if let Some(since_ns) = engine.status.aborting_since_ns {
-        let cause = engine.committed.failing.as_deref().unwrap_or("the log does not say why");
+        let cause = engine.committed.failing.as_deref().unwrap_or("the log gave no cause");
         let (seconds, cause) = (since_s(since_ns), cut(cause));
         return component(
             "commits",
             State::Down,
-            format!("nothing could be committed for {seconds:.0} s: {cause}"),
+            format!("every commit has failed for {seconds:.0} s: {cause}"),
         );
     }
     let max_s = view.watched.commit_max.as_secs_f64();
@@ -179,8 +179,8 @@ fn commits(view: &View<'_>) -> Component {
         );
     }
     let reason = match engine.committed.last_ns {
-        Some(last_ns) => format!("the last one was {:.1} s ago", since_s(last_ns)),
-        None => "there was nothing to commit yet".to_owned(),
+        Some(last_ns) => format!("the last commit was {:.1} s ago", since_s(last_ns)),
+        None => "nothing to commit so far".to_owned(),
     };
     component("commits", State::Ok, reason)
 }
@@ -197,7 +197,7 @@ fn lanes(view: &View<'_>) -> Component {
         if !lane.load.ready {
             wrong.push(format!("{name} is lost or not open yet"));
         } else if stalled_s >= STALL_MAX_S {
-            wrong.push(format!("{name} has been at the same batch for {stalled_s:.0} s"));
+            wrong.push(format!("{name} has been working on one batch for {stalled_s:.0} s"));
         } else if lane.breaker == BreakerState::Open {
             wrong.push(format!("the breaker of {name} is open"));
         } else if lane.load.in_service {
@@ -218,25 +218,24 @@ fn lag(view: &View<'_>) -> Component {
     let seen = &view.sampled.lag;
     if let Some(seconds) = seen.unknown_s(view.now_ns) {
         let cause = seen.error.as_deref().unwrap_or("the log has not answered");
-        let reason =
-            format!("how far partitions are behind has not been known for {seconds:.0} s: {}", cut(cause));
+        let reason = format!("the lag of partitions has been unknown for {seconds:.0} s: {}", cut(cause));
         return component("lag", State::Degraded, reason);
     }
     if seen.partitions.is_empty() {
-        return component("lag", State::Ok, "no partition of this process has been looked at yet");
+        return component("lag", State::Ok, "the lag of partitions is not measured yet");
     }
     let behind = seen.partitions.iter().max_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
     let Some((partition, lag)) = behind.filter(|(_, lag)| lag.records > 0) else {
-        return component("lag", State::Ok, "all that is in the log is committed");
+        return component("lag", State::Ok, "all tick records in the log are committed");
     };
     let is_behind = lag.seconds > view.watched.lag_max.as_secs_f64();
     let state = if is_behind { State::Degraded } else { State::Ok };
     let mut reason = format!(
-        "partition {partition} is {} records behind, the first for {:.1} s",
+        "partition {partition} is {} records behind; the first has waited for {:.1} s",
         lag.records, lag.seconds
     );
     if lag.open_records > 0 {
-        reason += &format!("; {} of them wait for the end of a producer's transaction", lag.open_records);
+        reason += &format!("; {} of them wait for a producer to end its transaction", lag.open_records);
     }
     component("lag", state, reason)
 }
@@ -248,12 +247,10 @@ fn dead_letters(view: &View<'_>) -> Component {
     let read = records.max(recent.ticks + recent.dead_ticks);
     let is_flood = dead >= DEAD_MIN && dead as f64 >= DEAD_SHARE_MAX * read as f64;
     let state = if is_flood { State::Degraded } else { State::Ok };
-    let mut reason = format!(
-        "{dead} dead letters of {records} records in the last {:.0} s, which could not be processed",
-        recent.seconds
-    );
+    let mut reason =
+        format!("{dead} dead letters among {records} records in the last {:.0} s", recent.seconds);
     if is_flood {
-        reason += ": `warptape tail dead-letter` says why";
+        reason += ": see `warptape tail dead-letter` for the reasons";
     }
     component("dead_letters", state, reason)
 }
@@ -267,13 +264,13 @@ fn ticks(view: &View<'_>) -> Component {
     let is_flood = refused >= REFUSED_MIN && refused * 100 > ticks * u64::from(percent_max);
     let state = if is_flood { State::Degraded } else { State::Ok };
     let mut reason = format!(
-        "of {ticks} ticks in the last {:.0} s {late} were late and {dead} dead letters",
+        "of {ticks} ticks in the last {:.0} s, {late} were late and {dead} became dead letters",
         recent.seconds
     );
     if is_flood {
         reason += &format!(
-            ", more than endpoint.refused_percent_max allows ({percent_max} %): see `warptape tail late` and `warptape tail dead-letter`; \
-             where the watermark is wrong, `warptape control watermark` sets it"
+            ", more than endpoint.refused_percent_max allows ({percent_max} %): see `warptape tail late` and \
+             `warptape tail dead-letter`; correct a wrong watermark with `warptape control watermark`"
         );
     }
     component("ticks", state, reason)
@@ -290,11 +287,11 @@ fn symbols(view: &View<'_>) -> Component {
         return component(
             "symbols",
             State::Ok,
-            format!("{most} of {symbols_max} in the partition with most"),
+            format!("{most} of at most {symbols_max} symbols in the fullest partition"),
         );
     }
     let reason = format!(
-        "partitions with {symbols_max} symbols, as many as stages.symbols_max allows: {}; ticks of other symbols are dead letters there",
+        "partitions that have reached stages.symbols_max ({symbols_max} symbols): {}; ticks of further symbols become dead letters there",
         full.join(", ")
     );
     component("symbols", State::Degraded, reason)
@@ -303,13 +300,14 @@ fn symbols(view: &View<'_>) -> Component {
 fn hot_state(view: &View<'_>) -> Option<Component> {
     let figures = view.hot_state.as_ref()?;
     let (state, reason) = match &figures.connection {
-        Connection::Connecting => (State::Degraded, "connects to Redis for the first time".to_owned()),
+        Connection::Connecting => (State::Degraded, "connecting to Redis for the first time".to_owned()),
         Connection::Up => (State::Ok, format!("{} records behind", figures.behind)),
-        Connection::Down { since, reason } => {
-            (State::Degraded, format!("Redis lost since {:.0} s: {}", seconds_since(*since), cut(reason)))
-        }
+        Connection::Down { since, reason } => (
+            State::Degraded,
+            format!("no connection to Redis for {:.0} s: {}", seconds_since(*since), cut(reason)),
+        ),
         Connection::NoLog { since, reason } => {
-            let reason = format!("cannot read the log since {:.0} s: {}", seconds_since(*since), cut(reason));
+            let reason = format!("cannot read the log for {:.0} s: {}", seconds_since(*since), cut(reason));
             (State::Degraded, reason)
         }
         Connection::Closed => (State::Degraded, "ended".to_owned()),
@@ -350,16 +348,16 @@ pub(super) fn device_troubles(view: &View<'_>, device: &str) -> Vec<String> {
     }
     let Some(sample) = view.engine.samples.get(device) else {
         let since = view.engine.sampled_at.get(device).map(|&at| seconds_since(at));
-        troubles.push(format!("NVML has given no figures for {:.0} s", since.unwrap_or_default()));
+        troubles.push(format!("NVML has returned no measurements for {:.0} s", since.unwrap_or_default()));
         return troubles;
     };
     if let (Some(found), Some(max)) = (sample.temperature_c, sample.slowdown_c)
         && found >= max
     {
-        troubles.push(format!("{found} °C, at which it slows down"));
+        troubles.push(format!("{found} °C, hot enough to lower its clocks"));
     }
     if let Some(errors) = sample.ecc_errors_uncorrected.filter(|&errors| errors > 0) {
-        troubles.push(format!("{errors} memory errors that could not be corrected"));
+        troubles.push(format!("{errors} uncorrectable memory errors"));
     }
     troubles
 }
@@ -406,7 +404,7 @@ mod tests {
                 Instant::now().checked_sub(Duration::from_secs(12)).expect("the machine runs for longer");
             view.lost = Some(Lost { since, cause: "kafka:a:1 does not answer".to_owned() });
         };
-        let expected = "broker lost since 12 s: kafka:a:1 does not answer";
+        let expected = "broker lost 12 s ago: kafka:a:1 does not answer";
         assert_eq!(assessed("log", lost), (State::Down, false, expected.to_owned()));
 
         let (status, ready, reason) = assessed("commits", |view| {
@@ -414,7 +412,7 @@ mod tests {
             view.engine.committed.failing = Some("the disk is full".to_owned());
         });
         assert_eq!((status, ready), (State::Down, false));
-        assert_eq!(reason, "nothing could be committed for 7 s: the disk is full");
+        assert_eq!(reason, "every commit has failed for 7 s: the disk is full");
 
         let (status, ready, reason) =
             assessed("commits", |view| view.engine.status.committing_since_ns = Some(NOW_NS - 11 * S));
@@ -423,7 +421,7 @@ mod tests {
 
         let (status, ready, reason) = assessed("lanes", |view| view.sampled.stalls[1] = 12.0);
         assert_eq!((status, ready), (State::Degraded, true));
-        assert_eq!(reason, "lane 1 (cuda:0) has been at the same batch for 12 s");
+        assert_eq!(reason, "lane 1 (cuda:0) has been working on one batch for 12 s");
 
         let (status, ready, reason) = assessed("lanes", |view| {
             view.engine.status.lanes[0].load.ready = false;
@@ -445,29 +443,26 @@ mod tests {
             view.sampled.lag.partitions.insert(1, Lag { records: 500, seconds: 20.0, open_records: 300 });
         });
         assert_eq!((status, ready), (State::Degraded, true));
-        let expected = "partition 1 is 500 records behind, the first for 20.0 s; 300 of them wait for the end of a producer's transaction";
+        let expected = "partition 1 is 500 records behind; the first has waited for 20.0 s; 300 of them wait for a producer to end its transaction";
         assert_eq!(reason, expected);
 
         // Without the log's answer nothing is known, least of all that everything is committed.
         let (status, ready, reason) = assessed("lag", |view| view.sampled.lag.at_ns = NOW_NS - 7 * S);
         assert_eq!((status, ready), (State::Degraded, true));
-        assert_eq!(
-            reason,
-            "how far partitions are behind has not been known for 7 s: the log has not answered"
-        );
+        assert_eq!(reason, "the lag of partitions has been unknown for 7 s: the log has not answered");
 
         let (status, ready, reason) = assessed("log", |view| {
             view.sampled.disk = Some(Disk { free: 1 << 20, size: 1 << 30 });
         });
         assert_eq!((status, ready), (State::Degraded, true));
-        assert!(reason.starts_with("the disk below the log has 1.0 MiB left of 1.0 GiB"), "{reason}");
+        assert!(reason.starts_with("the disk of the log has 1.0 MiB left of 1.0 GiB"), "{reason}");
 
         let (status, ready, reason) = assessed("dead_letters", |view| {
             view.sampled.recent =
                 Recent { seconds: 30.0, records: 1_000, dead_letters: 10, ..Recent::default() };
         });
         assert_eq!((status, ready), (State::Degraded, true));
-        assert!(reason.starts_with("10 dead letters of 1000 records in the last 30 s"), "{reason}");
+        assert!(reason.starts_with("10 dead letters among 1000 records in the last 30 s"), "{reason}");
 
         let (status, ready, reason) = assessed("ticks", |view| {
             let (late, dead_ticks) = (40, 11);
@@ -475,7 +470,7 @@ mod tests {
         });
         assert_eq!((status, ready), (State::Degraded, true));
         assert!(
-            reason.starts_with("of 1000 ticks in the last 30 s 40 were late and 11 dead letters"),
+            reason.starts_with("of 1000 ticks in the last 30 s, 40 were late and 11 became dead letters"),
             "{reason}"
         );
         let (status, _, reason) = assessed("ticks", |view| {
@@ -487,32 +482,35 @@ mod tests {
         let (status, ready, reason) =
             assessed("symbols", |view| view.engine.status.partitions[0].symbols = 1_000);
         assert_eq!((status, ready), (State::Degraded, true));
-        assert!(reason.starts_with("partitions with 1000 symbols"), "{reason}");
+        assert!(
+            reason.starts_with("partitions that have reached stages.symbols_max (1000 symbols)"),
+            "{reason}"
+        );
 
         let (status, ready, reason) = assessed("hot_state", |view| {
             let down = Connection::Down { since: Instant::now(), reason: "connection refused".to_owned() };
             view.hot_state = Some(HotFigures { connection: down, ..HotFigures::default() });
         });
         assert_eq!((status, ready), (State::Degraded, true));
-        assert_eq!(reason, "Redis lost since 0 s: connection refused");
+        assert_eq!(reason, "no connection to Redis for 0 s: connection refused");
         let (status, _, reason) = assessed("hot_state", |view| {
             let no_log = Connection::NoLog { since: Instant::now(), reason: "kafka:a:1 is gone".to_owned() };
             view.hot_state = Some(HotFigures { connection: no_log, ..HotFigures::default() });
         });
-        assert_eq!((status, &*reason), (State::Degraded, "cannot read the log since 0 s: kafka:a:1 is gone"));
+        assert_eq!((status, &*reason), (State::Degraded, "cannot read the log for 0 s: kafka:a:1 is gone"));
 
         let (status, ready, reason) = assessed("devices", |view| {
             view.engine.samples.get_mut("cuda:0").expect("it is there").temperature_c = Some(90);
             view.engine.xids.insert("cuda:0".to_owned(), 1);
         });
         assert_eq!((status, ready), (State::Degraded, true));
-        assert_eq!(reason, "cuda:0: 1 critical Xid errors, cuda:0: 90 °C, at which it slows down");
+        assert_eq!(reason, "cuda:0: 1 critical Xid errors, cuda:0: 90 °C, hot enough to lower its clocks");
         let (status, ready, reason) = assessed("devices", |view| {
             view.engine.samples.clear();
             view.engine.sampled_at.insert("cuda:0".to_owned(), Instant::now());
         });
         assert_eq!((status, ready), (State::Degraded, true));
-        assert_eq!(reason, "cuda:0: NVML has given no figures for 0 s");
+        assert_eq!(reason, "cuda:0: NVML has returned no measurements for 0 s");
 
         let (status, ready, reason) =
             assessed("engine", |view| view.engine.status.partitions[0].is_restored = false);

@@ -198,10 +198,10 @@ async fn commanded(served: &Served, parts: &Parts, body: Body) -> Response {
         return plain(StatusCode::NOT_FOUND, "a verifier takes no commands\n".to_owned());
     };
     if parts.method != Method::POST {
-        return plain(StatusCode::METHOD_NOT_ALLOWED, "commands are given with POST\n".to_owned());
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "send commands with POST\n".to_owned());
     }
     if !served.guard.has_token() {
-        let why = "no token is configured (endpoint.token), so that nobody may give commands over HTTP\n";
+        let why = "HTTP commands need a token: set endpoint.token\n";
         return plain(StatusCode::FORBIDDEN, why.to_owned());
     }
     if let Err(refusal) = served.guard.admits(&parts.uri, &parts.headers) {
@@ -209,8 +209,10 @@ async fn commanded(served: &Served, parts: &Parts, body: Body) -> Response {
     }
     let (status, value) = match timeout(HEAD_MAX, axum::body::to_bytes(body, control::BYTES_MAX)).await {
         Ok(Ok(posted)) => orders.give(&posted).await,
-        Ok(Err(_)) => control::told(StatusCode::PAYLOAD_TOO_LARGE, "a command has 64 KiB at most"),
-        Err(_) => control::told(StatusCode::REQUEST_TIMEOUT, "the command did not come within 5 s"),
+        Ok(Err(_)) => control::told(StatusCode::PAYLOAD_TOO_LARGE, "a command may have at most 64 KiB"),
+        Err(_) => {
+            control::told(StatusCode::REQUEST_TIMEOUT, "the body of the command did not arrive within 5 s")
+        }
     };
     respond(status, "application/json", Body::from(format!("{value}\n")))
 }
@@ -228,11 +230,11 @@ fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) ->
         }
         None if uri.path() == "/" => return plain(StatusCode::OK, list()),
         None => {
-            return plain(StatusCode::NOT_FOUND, format!("there is no such page; there are:\n{}", list()));
+            return plain(StatusCode::NOT_FOUND, format!("no such page; the pages are:\n{}", list()));
         }
     };
     if ![Method::GET, Method::HEAD].contains(method) {
-        return plain(StatusCode::METHOD_NOT_ALLOWED, "pages are read with GET\n".to_owned());
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "read pages with GET\n".to_owned());
     }
     let admitted = served.guard.admits(uri, headers);
     let is_admitted = admitted.is_ok();
@@ -257,19 +259,19 @@ fn refused(refusal: Refusal) -> Response {
     match refusal {
         Refusal::NoToken => unauthorized(),
         Refusal::NoTokenSet => {
-            let why = "no token is configured (endpoint.token), and without one nothing but /livez and /readyz is read \
-                       (endpoint.unguarded)\n";
+            let why = "no token is configured, so only /livez and /readyz may be read: set endpoint.token, \
+                       or open more pages with endpoint.unguarded\n";
             plain(StatusCode::FORBIDDEN, why.to_owned())
         }
         Refusal::Host(host) => {
-            let why = "is no name of this endpoint: address it as localhost or by its address, name it in endpoint.hosts, or present a token";
+            let why = "is not a name of this endpoint: address it as localhost or by its IP address, add the name to endpoint.hosts, or present a token";
             plain(StatusCode::MISDIRECTED_REQUEST, format!("{host:?} {why}\n"))
         }
     }
 }
 
 fn unauthorized() -> Response {
-    let needs = "a token is needed: Authorization: Bearer TOKEN\n".to_owned();
+    let needs = "a token is required, in the header Authorization: Bearer TOKEN\n".to_owned();
     let mut response = plain(StatusCode::UNAUTHORIZED, needs);
     response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     response
@@ -293,7 +295,7 @@ mod tests {
     fn probes_without_a_token_hear_no_cause() {
         assert_eq!(without_cause(b"ready\n"), b"ready\n");
         assert_eq!(
-            without_cause(b"not ready: broker db-7.example:9092 lost since 12 s: refused\n"),
+            without_cause(b"not ready: broker db-7.example:9092 lost 12 s ago: refused\n"),
             b"not ready\n"
         );
     }

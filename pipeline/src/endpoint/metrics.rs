@@ -74,114 +74,119 @@ metrics! {
     /// All metrics of a pipeline, in the order of a scrape.
     METRICS;
 
-    BUILD = Gauge "build_info" "" ["version", "node", "group"] "1; the labels say which process this is.";
-    READY = Gauge "ready" "" [] "1 where /readyz says so: the pipeline reads, commits and computes.";
-    COMPONENT = Gauge "component_healthy" "" ["component"] "1 where /health calls the component ok, 0.5 where it calls it degraded, 0 where it is down.";
+    BUILD = Gauge "build_info" "" ["version", "node", "group"] "Always 1; the labels name the version, the \
+                                                                node and the group of the process.";
+    READY = Gauge "ready" "" [] "1 if /readyz answers 200: the pipeline reads, computes and commits. 0 if not.";
+    COMPONENT = Gauge "component_healthy" "" ["component"] "State of the component in /health: 1 is ok, 0.5 degraded, 0 down.";
 
-    READ_RECORDS = Counter "read_records" "" [] "Records of ticks read, those included that are read again after a lane was lost.";
-    READ = Counter "read" "bytes" [] "Bytes of their values.";
+    READ_RECORDS = Counter "read_records" "" [] "Tick records read. A record that is read again after the loss of a lane counts again.";
+    READ = Counter "read" "bytes" [] "Bytes of the values of tick records read.";
     TICKS = Counter "ticks" "" [] "Ticks accepted, late ones included.";
-    LATE = Counter "late_ticks" "" [] "Ticks that were late.";
-    DEAD = Counter "dead_letters" "" [] "Records, and rows of records, that could not be processed.";
-    DEAD_TICKS = Counter "dead_ticks" "" [] "Ticks that dead letters are of; a record that is rejected as a whole counts as one.";
-    REPEATED = Counter "repeated_trades" "" [] "Trades with an id that their symbol had before.";
+    LATE = Counter "late_ticks" "" [] "Late ticks: those behind the watermark.";
+    DEAD = Counter "dead_letters" "" [] "Dead letters: records, and rows of records, that could not be processed.";
+    DEAD_TICKS = Counter "dead_ticks" "" [] "Ticks that became dead letters; a record that is rejected as a whole counts as one tick.";
+    REPEATED = Counter "repeated_trades" "" [] "Trades whose id repeats an earlier trade of their symbol.";
     SIGNALS = Counter "signals" "" [] "Signals committed.";
-    WRITTEN = Counter "written_records" "" ["topic"] "Records committed, by the topic that they are written to.";
+    WRITTEN = Counter "written_records" "" ["topic"] "Records committed, by topic.";
     SYMBOLS = Gauge "symbols" "" [] "Symbols seen in the partitions of this process.";
-    EVICTED_SYMBOLS = Gauge "symbols_evicted" "" [] "Symbols of these that left memory, as they had no tick for engine.evict_idle_s.";
-    SPLIT_SYMBOLS = Gauge "split_symbols" "" [] "Symbols seen in two of these partitions, for every two: their producers do not agree on a partitioner.";
+    EVICTED_SYMBOLS = Gauge "symbols_evicted" "" [] "Symbols seen in the partitions of this process and evicted from memory, after engine.evict_idle_s without a tick.";
+    SPLIT_SYMBOLS = Gauge "split_symbols" "" [] "Symbols that occur in more than one partition of this process, counted once for each pair of partitions. Their producers use different partitioners.";
 
-    KAFKA_BROKERS = Gauge "kafka_client_brokers" "" ["client"] "Brokers that the Kafka client knows; absent on the embedded log.";
-    KAFKA_CONNECTED = Gauge "kafka_client_brokers_connected" "" ["client"] "Those of them that it is connected to; it connects where it has something to ask.";
-    KAFKA_REQUESTS = Counter "kafka_client_requests" "" ["client"] "Requests that it has sent.";
-    KAFKA_SENT = Counter "kafka_client_sent" "bytes" ["client"] "Bytes that it has sent.";
-    KAFKA_RECEIVED = Counter "kafka_client_received" "bytes" ["client"] "Bytes that it has received.";
-    KAFKA_ERRORS = Counter "kafka_client_errors" "" ["client"] "Requests that could not be sent, failed, or had no answer in time.";
-    KAFKA_QUEUED = Gauge "kafka_client_queued_records" "" ["client"] "Records that wait to be sent, or to be acknowledged.";
-    KAFKA_ROUND_TRIP = Gauge "kafka_client_round_trip_p99" "seconds" ["client"] "99 % of the last requests had their answer within this time, by the slowest broker.";
+    KAFKA_BROKERS = Gauge "kafka_client_brokers" "" ["client"] "Brokers known to the Kafka client; absent on the embedded log.";
+    KAFKA_CONNECTED = Gauge "kafka_client_brokers_connected" "" ["client"] "Brokers that the Kafka client is connected to; it connects when it has a request for them.";
+    KAFKA_REQUESTS = Counter "kafka_client_requests" "" ["client"] "Requests sent by the Kafka client.";
+    KAFKA_SENT = Counter "kafka_client_sent" "bytes" ["client"] "Bytes sent by the Kafka client.";
+    KAFKA_RECEIVED = Counter "kafka_client_received" "bytes" ["client"] "Bytes received by the Kafka client.";
+    KAFKA_ERRORS = Counter "kafka_client_errors" "" ["client"] "Requests of the Kafka client that could not be sent, failed or timed out.";
+    KAFKA_QUEUED = Gauge "kafka_client_queued_records" "" ["client"] "Records in the Kafka client that are not sent or not acknowledged yet.";
+    KAFKA_ROUND_TRIP = Gauge "kafka_client_round_trip_p99" "seconds" ["client"] "99th percentile of the round trip of recent requests, for the slowest broker.";
 
-    LAG_RECORDS = Gauge "partition_lag_records" "" ["partition"] "Records of ticks in the log that are not committed; absent while the log does not say where it ends.";
-    OPEN_RECORDS = Gauge "partition_open_records" "" ["partition"] "Those of these records that nobody can read yet, because a producer's transaction before them has not ended; absent likewise.";
-    LAG = Gauge "partition_lag" "seconds" ["partition"] "For how long the first of these records has been in the log, as the process has seen it come; as long as the process watches, for one that was there before; absent likewise.";
-    WATERMARK_DELAY = Gauge "partition_watermark_delay" "seconds" ["partition"] "How far the watermark, before which ticks are late, is behind the clock of this machine.";
-    PARTITION_ROWS = Gauge "partition_waiting_rows" "" ["partition"] "Rows of the partition that wait on the host for a lane.";
-    PARTITION_BYTES = Gauge "partition_waiting" "bytes" ["partition"] "Their bytes.";
-    PAUSED = Gauge "partition_paused" "" ["partition"] "1 while the partition is not read because too many of its rows wait.";
-    RESTORED = Gauge "partition_restored" "" ["partition"] "0 while the state of the partition is being restored.";
+    LAG_RECORDS = Gauge "partition_lag_records" "" ["partition"] "Tick records in the log that are not committed yet; absent while the end of the partition is unknown.";
+    OPEN_RECORDS = Gauge "partition_open_records" "" ["partition"] "Tick records that are not committed and cannot be read yet, because they are in or behind an open transaction of a producer; absent while the end of the partition is unknown.";
+    LAG = Gauge "partition_lag" "seconds" ["partition"] "Age of the first tick record that is not committed, since this process first saw it in the log; absent while the end of the partition is unknown. A record that is older than the process counts from the start of the process.";
+    WATERMARK_DELAY = Gauge "partition_watermark_delay" "seconds" ["partition"] "Clock of this machine less the watermark of the partition. Ticks before the watermark are late.";
+    PARTITION_ROWS = Gauge "partition_waiting_rows" "" ["partition"] "Rows of the partition that wait in host memory for a lane.";
+    PARTITION_BYTES = Gauge "partition_waiting" "bytes" ["partition"] "Bytes of the rows of the partition that wait in host memory for a lane.";
+    PAUSED = Gauge "partition_paused" "" ["partition"] "1 while the partition is paused, because too many of its rows wait. 0 if not.";
+    RESTORED = Gauge "partition_restored" "" ["partition"] "0 while the state of the partition is being \
+                                                            restored, then 1.";
 
-    TICK_TO_SIGNAL = Histogram "tick_to_signal" "seconds" [] "From the read of the record that causes a signal to the commit of the signal.";
-    READ_TO_SEAL = Histogram "read_to_seal" "seconds" [] "The part of it until the signal is sealed: queues, lanes, and the wait for the commit before.";
-    COMMIT = Histogram "commit" "seconds" [] "From sealing a transaction to its commit, those included that were sent again.";
-    BATCH_WAIT = Histogram "batch_wait" "seconds" [] "How long the oldest row of a batch had waited when the batch was sent to its lane.";
-    BATCH_SERVICE = Histogram "batch_service" "seconds" [] "How long lanes worked on a batch.";
-    PREDICTION_ERROR = Histogram "batch_prediction_error" "seconds" [] "How far from the predicted time a batch was done, earlier or later.";
+    TICK_TO_SIGNAL = Histogram "tick_to_signal" "seconds" [] "Time from the read of the tick record that causes a signal to the commit of the signal.";
+    READ_TO_SEAL = Histogram "read_to_seal" "seconds" [] "Time from the read of the tick record that causes a signal until the signal is sealed: in queues, on lanes, and waiting for the previous commit.";
+    COMMIT = Histogram "commit" "seconds" [] "Time from the seal of a transaction to its commit, repeated attempts included.";
+    BATCH_WAIT = Histogram "batch_wait" "seconds" [] "Waiting time of the oldest row of a batch, when the batch is sent to its lane.";
+    BATCH_SERVICE = Histogram "batch_service" "seconds" [] "Time that a lane works on a batch.";
+    PREDICTION_ERROR = Histogram "batch_prediction_error" "seconds" [] "Difference between the predicted and the actual end of a batch, without its sign.";
 
-    TRANSACTIONS = Counter "transactions" "" ["outcome"] "Transactions, committed or aborted; one that was aborted is sent again.";
-    LOOKED_UP = Counter "transactions_looked_up" "" [] "Transactions whose outcome the log did not tell, so that it was looked up.";
-    COMMITTING = Gauge "commit_under_way" "seconds" [] "For how long the transaction that is under way has been so; 0 where none is.";
-    ABORTING = Gauge "commit_failing" "seconds" [] "For how long every transaction has been aborted; 0 where the last one was committed.";
-    LOG_LOST = Gauge "log_lost" "seconds" [] "For how long the log has not answered; 0 where it does.";
+    TRANSACTIONS = Counter "transactions" "" ["outcome"] "Transactions by outcome, committed or aborted. An aborted transaction is sent again.";
+    LOOKED_UP = Counter "transactions_looked_up" "" [] "Transactions whose outcome had to be looked up in the log, because the log did not report it.";
+    COMMITTING = Gauge "commit_under_way" "seconds" [] "Age of the transaction under way; 0 if there is none.";
+    ABORTING = Gauge "commit_failing" "seconds" [] "Time for which every transaction has been aborted; 0 if the last one was committed.";
+    LOG_LOST = Gauge "log_lost" "seconds" [] "Time since the log stopped answering; 0 while it answers.";
 
-    DISK_FREE = Gauge "log_disk_free" "bytes" [] "What is left of the disk below the embedded log; absent on Kafka.";
-    DISK_SIZE = Gauge "log_disk_size" "bytes" [] "Size of that disk.";
+    DISK_FREE = Gauge "log_disk_free" "bytes" [] "Free space on the disk that holds the embedded log; absent \
+                                                  on Kafka.";
+    DISK_SIZE = Gauge "log_disk_size" "bytes" [] "Size of the disk that holds the embedded log; absent on Kafka.";
 
-    DECISIONS = Counter "decisions" "" ["kind"] "Decisions of the scheduler, each of which is in the journal.";
-    BATCHES = Counter "batches" "" ["reason"] "Batches sent to lanes, by why they were sent then.";
-    MOVES = Counter "group_moves" "" ["cause"] "Groups of symbols that left their lane for another, by why.";
+    DECISIONS = Counter "decisions" "" ["kind"] "Decisions of the scheduler, by kind. Each is in the journal.";
+    BATCHES = Counter "batches" "" ["reason"] "Batches sent to lanes, by the reason for sending them at that time.";
+    MOVES = Counter "group_moves" "" ["cause"] "Moves of symbol groups from one lane to another, by cause.";
 
-    LANE_READY = Gauge "lane_ready" "" ["lane", "device"] "0 while the lane is lost, or not open yet.";
-    LANE_IN_SERVICE = Gauge "lane_in_service" "" ["lane", "device"] "0 while the lane gets no work: it is drained, or its breaker is open.";
-    BREAKER = Gauge "lane_breaker_state" "" ["lane", "device", "state"] "1 for the state that the lane's breaker is in.";
-    LANE_STALLED = Gauge "lane_stalled" "seconds" ["lane", "device"] "For how long the lane has been at the same batch, seen once a second.";
-    LANE_GROUPS = Gauge "lane_groups" "" ["lane", "device"] "Groups of symbols that the lane owns.";
-    LANE_WAITING = Gauge "lane_waiting_rows" "" ["lane", "device"] "Rows that wait on the host for the lane.";
-    LANE_IN_FLIGHT = Gauge "lane_in_flight_rows" "" ["lane", "device"] "Rows that the lane has been sent and has not finished.";
-    LANE_IN_FLIGHT_BYTES = Gauge "lane_in_flight" "bytes" ["lane", "device"] "Their bytes.";
-    LANE_BATCHES = Gauge "lane_in_flight_batches" "" ["lane", "device"] "Their batches.";
-    LANE_ROWS = Counter "lane_rows" "" ["lane", "device"] "Rows that the lane has finished.";
-    LANE_BUSY = Counter "lane_busy" "seconds" ["lane", "device"] "Time that the lane has worked on batches and on slices of risk tasks.";
+    LANE_READY = Gauge "lane_ready" "" ["lane", "device"] "1 if the lane works; 0 if it is lost or not open yet.";
+    LANE_IN_SERVICE = Gauge "lane_in_service" "" ["lane", "device"] "1 if the lane gets work; 0 if it is drained or its breaker is open.";
+    BREAKER = Gauge "lane_breaker_state" "" ["lane", "device", "state"] "1 for the current state of the lane's breaker, 0 for the other states.";
+    LANE_STALLED = Gauge "lane_stalled" "seconds" ["lane", "device"] "Time that the lane has spent on its current batch, sampled once a second.";
+    LANE_GROUPS = Gauge "lane_groups" "" ["lane", "device"] "Symbol groups placed on the lane.";
+    LANE_WAITING = Gauge "lane_waiting_rows" "" ["lane", "device"] "Rows that wait in host memory for the lane.";
+    LANE_IN_FLIGHT = Gauge "lane_in_flight_rows" "" ["lane", "device"] "Rows sent to the lane and not finished yet.";
+    LANE_IN_FLIGHT_BYTES = Gauge "lane_in_flight" "bytes" ["lane", "device"] "Bytes sent to the lane and not finished yet.";
+    LANE_BATCHES = Gauge "lane_in_flight_batches" "" ["lane", "device"] "Batches sent to the lane and not finished yet.";
+    LANE_ROWS = Counter "lane_rows" "" ["lane", "device"] "Rows finished by the lane.";
+    LANE_BUSY = Counter "lane_busy" "seconds" ["lane", "device"] "Time that the lane has spent on batches and on slices of risk tasks.";
 
     RISK_REQUESTS = Counter "risk_requests" "" [] "Risk requests read.";
-    RISK_RESULTS = Counter "risk_results" "" ["class", "outcome"] "Risk results committed: done, or the error that the request was answered with.";
+    RISK_RESULTS = Counter "risk_results" "" ["class", "outcome"] "Risk results committed, by outcome: done, or the code of the error.";
     RISK_ADMITTED = Counter "risk_tasks_admitted" "" ["class"] "Risk tasks admitted.";
-    RISK_REJECTED = Counter "risk_tasks_rejected" "" ["reason"] "Risk tasks not admitted, by why: quotas, rates, limits, deadlines.";
-    RISK_MISSES = Counter "risk_deadline_misses" "" [] "Risk tasks that were not done by their deadline.";
-    RISK_SHED = Counter "risk_tasks_shed" "" [] "Risk tasks dropped because their queue stood still for too long.";
-    RISK_ENQUEUE = Histogram "risk_enqueue" "seconds" [] "From the time at which the scheduler is given a round of a risk task to that at which its first slice is in the queue of its lane, where that slice begins in the same step.";
-    RISK_TASKS = Gauge "risk_tasks" "" [] "Risk tasks that are known and not done.";
-    RISK_WAITING = Gauge "risk_tasks_waiting" "" [] "Those of them with work that no lane has begun.";
+    RISK_REJECTED = Counter "risk_tasks_rejected" "" ["reason"] "Risk tasks rejected on arrival, by reason: a quota, a rate, a limit or a deadline.";
+    RISK_MISSES = Counter "risk_deadline_misses" "" [] "Risk tasks that missed their deadline.";
+    RISK_SHED = Counter "risk_tasks_shed" "" [] "Risk tasks dropped because tasks had waited for too long.";
+    RISK_ENQUEUE = Histogram "risk_enqueue" "seconds" [] "Time from the arrival of a round of a risk task at the scheduler until its first slice is in the queue of a lane. Counts only slices that begin in the same step.";
+    RISK_TASKS = Gauge "risk_tasks" "" [] "Risk tasks admitted and not done yet.";
+    RISK_WAITING = Gauge "risk_tasks_waiting" "" [] "Risk tasks with units that no lane has begun.";
 
-    SHADOW = Counter "shadow_choices" "" ["policy", "choice"] "Choices at which a policy of risk.shadow was asked: it would have done the same or other than was done, also where there was nothing else to choose, or it named a lane before any had taken the task, with which nothing can be compared. Slices that were drawn, aged, reserved or stolen are left out, and so are tasks that are split.";
+    SHADOW = Counter "shadow_choices" "" ["policy", "choice"] "Choices at which a policy of risk.shadow was asked, by comparison with the actual choice: the same (also if there was nothing else to choose), another, or not comparable, because the policy named a lane before any lane had taken the task. Slices that were drawn at random, aged, reserved or stolen do not count, nor do split tasks.";
 
-    LANES_WANTED = Gauge "lanes_wanted" "" [] "Lanes that this process wants by its last window of autoscaling; absent where autoscale.policy is off, before the first whole window, and while the process ends.";
-    LANES_LOAD = Gauge "lanes_wanted_load" "" [] "The load that they are wanted for, as lanes that work without a pause, without what waits; absent likewise.";
-    FORECAST_ERROR = Gauge "lanes_forecast_error" "ratio" [] "Mean error of forecasts of what arrives, as far ahead as a lane takes to start, by the mean of what arrived; absent while too few have come true or not.";
+    LANES_WANTED = Gauge "lanes_wanted" "" [] "Number of lanes that this process wants, decided in its last autoscaling window. Absent if autoscale.policy is off, before the first whole window, and while the process ends.";
+    LANES_LOAD = Gauge "lanes_wanted_load" "" [] "Load behind lanes_wanted, in fully busy lanes, without waiting work. Absent whenever lanes_wanted is.";
+    FORECAST_ERROR = Gauge "lanes_forecast_error" "ratio" [] "Mean absolute error of forecasts of arrivals, divided by the mean arrivals. The horizon is the time that a lane takes to start. Absent until enough forecasts can be checked.";
 
-    QUOTA_TASKS = Gauge "risk_quota_tasks" "" ["quota"] "Risk tasks of a quota that is configured, those of quotas below it included.";
-    QUOTA_LIMIT = Gauge "risk_quota_limit_tasks" "" ["quota"] "Risk tasks that the quota may have; absent where it has no limit.";
+    QUOTA_TASKS = Gauge "risk_quota_tasks" "" ["quota"] "Risk tasks that count against the quota, its child quotas included.";
+    QUOTA_LIMIT = Gauge "risk_quota_limit_tasks" "" ["quota"] "Limit of the quota, in risk tasks; absent if it has none.";
 
-    HOT_UP = Gauge "hot_state_connected" "" [] "1 while Redis is connected and the log can be read for it; `/health` says what is missing. Absent where hot state is kept in memory.";
+    HOT_UP = Gauge "hot_state_connected" "" [] "1 while Redis is connected and the log can be read for it, else 0; `/health` names the cause. Absent if hot_state.url is `memory`.";
     HOT_WRITTEN = Counter "hot_state_written_values" "" [] "Values written to Redis.";
-    HOT_BEHIND = Gauge "hot_state_behind_records" "" [] "Signals and results in the log that Redis does not have yet.";
-    HOT_REBUILDS = Counter "hot_state_rebuilds" "" [] "Partitions rebuilt in Redis from the log's beginning.";
-    HOT_LOSSES = Counter "hot_state_connections_lost" "" [] "Connections to Redis that were lost.";
+    HOT_BEHIND = Gauge "hot_state_behind_records" "" [] "Signals and results in the log that are not in Redis yet.";
+    HOT_REBUILDS = Counter "hot_state_rebuilds" "" [] "Rebuilds of a partition's state in Redis, from the \
+                                                       beginning of the log.";
+    HOT_LOSSES = Counter "hot_state_connections_lost" "" [] "Lost connections to Redis.";
 
-    MEMORY_USED = Gauge "device_memory_used" "bytes" ["device"] "Memory of the GPU in use, by all processes.";
-    MEMORY_FREE = Gauge "device_memory_free" "bytes" ["device"] "Memory of the GPU that nobody uses.";
-    UTILIZATION = Gauge "device_utilization" "ratio" ["device"] "Share of the last moments in which a kernel ran.";
+    MEMORY_USED = Gauge "device_memory_used" "bytes" ["device"] "Memory of the GPU in use by all processes.";
+    MEMORY_FREE = Gauge "device_memory_free" "bytes" ["device"] "Free memory of the GPU.";
+    UTILIZATION = Gauge "device_utilization" "ratio" ["device"] "Share of the last sampling period (NVML's) \
+                                                                 in which a kernel ran.";
     TEMPERATURE = Gauge "device_temperature" "celsius" ["device"] "Temperature of the chip.";
-    SLOWDOWN = Gauge "device_slowdown_temperature" "celsius" ["device"] "Temperature of the chip at which it lowers its clocks.";
+    SLOWDOWN = Gauge "device_slowdown_temperature" "celsius" ["device"] "Temperature at which the chip lowers its clocks.";
     POWER = Gauge "device_power" "watts" ["device"] "Power drawn.";
     SM_CLOCK = Gauge "device_sm_clock" "hertz" ["device"] "Clock of the multiprocessors.";
     MEMORY_CLOCK = Gauge "device_memory_clock" "hertz" ["device"] "Clock of the memory.";
-    THROTTLED = Gauge "device_throttle_reason" "" ["device", "reason"] "1 for each reason for which the clocks are not higher, as NVML names it.";
-    ECC = Gauge "device_ecc_uncorrected_errors" "" ["device"] "Memory errors since the driver was loaded that could not be corrected.";
+    THROTTLED = Gauge "device_throttle_reason" "" ["device", "reason"] "1 for each current reason for lower clocks, as NVML names it.";
+    ECC = Gauge "device_ecc_uncorrected_errors" "" ["device"] "Uncorrectable memory errors since the driver was loaded.";
     XID = Counter "device_xid_errors" "" ["device"] "Critical Xid errors of the device.";
 
-    CPU = Counter "process_cpu" "seconds" [] "Processor time of the process.";
-    RESIDENT = Gauge "process_resident_memory" "bytes" [] "Memory of the process that is in use.";
-    MEMORY_LIMIT = Gauge "process_memory_limit" "bytes" [] "Memory that the process may use: what its control group is allowed, or all of the machine's.";
-    FILES = Gauge "process_open_files" "" [] "Files and sockets that the process has open.";
+    CPU = Counter "process_cpu" "seconds" [] "CPU time of the process.";
+    RESIDENT = Gauge "process_resident_memory" "bytes" [] "Resident memory of the process.";
+    MEMORY_LIMIT = Gauge "process_memory_limit" "bytes" [] "Memory that the process may use: the limit of its control group, or else all memory of the machine.";
+    FILES = Gauge "process_open_files" "" [] "Open files and sockets of the process.";
 }
 
 metrics! {
@@ -189,13 +194,13 @@ metrics! {
     /// well.
     VERIFIER_METRICS;
 
-    VERIFIED_ENTRIES = Counter "verifier_entries" "" [] "Journal entries that were stepped again and found identical.";
-    VERIFIED_DECISIONS = Counter "verifier_decisions" "" [] "Decisions in them.";
-    VERIFIED_OUTPUTS = Counter "verifier_outputs" "" ["topic"] "Records that were computed again and found identical, by their topic; absent without --outputs.";
-    VERIFIER_BEHIND_RECORDS = Gauge "verifier_behind_records" "" [] "Records of the journal that are not verified yet, with all that came of them.";
-    VERIFIER_BEHIND = Gauge "verifier_behind" "seconds" [] "For how long the first of them has been in the log; while the log does not answer, that time counts as well.";
-    VERIFIER_DIFFERENCE = Gauge "verifier_difference" "" [] "1 once a difference was found, 0 before.";
-    VERIFIER_SEQUENCE = Gauge "verifier_difference_sequence" "" [] "The difference is of the journal entry with this sequence, or of the transaction that it sealed; absent without one.";
+    VERIFIED_ENTRIES = Counter "verifier_entries" "" [] "Journal entries that were stepped again with identical results.";
+    VERIFIED_DECISIONS = Counter "verifier_decisions" "" [] "Decisions in the journal entries that were verified.";
+    VERIFIED_OUTPUTS = Counter "verifier_outputs" "" ["topic"] "Output records that were computed again with identical results, by topic; absent without --outputs.";
+    VERIFIER_BEHIND_RECORDS = Gauge "verifier_behind_records" "" [] "Records of the journal that are not verified yet, with their outputs.";
+    VERIFIER_BEHIND = Gauge "verifier_behind" "seconds" [] "Age of the first journal record that is not verified, since it came to the log. Time in which the log does not answer counts too.";
+    VERIFIER_DIFFERENCE = Gauge "verifier_difference" "" [] "1 once a difference is found, 0 before.";
+    VERIFIER_SEQUENCE = Gauge "verifier_difference_sequence" "" [] "Sequence of the journal entry that differs, or that sealed the transaction that differs; absent without a difference.";
 }
 
 /// Metric of OTLP alone: rows waiting for all lanes. A scrape has them by lane and by partition.
@@ -205,7 +210,7 @@ pub(crate) const WAITING_ROWS: Metric = Metric {
     kind: MetricKind::Gauge,
     unit: "",
     labels: &[],
-    help: "Rows that wait on the host for a lane.",
+    help: "Rows that wait in host memory for a lane.",
 };
 
 /// Metric of OTLP alone, about its own losses.
@@ -215,7 +220,7 @@ pub(crate) const LOST_SPANS: Metric = Metric {
     kind: MetricKind::Counter,
     unit: "",
     labels: &[],
-    help: "Spans that could not be exported.",
+    help: "Spans lost because they could not be exported.",
 };
 
 #[cfg(test)]

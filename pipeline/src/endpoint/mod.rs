@@ -57,7 +57,7 @@ pub const DEFAULT_PORT: u16 = 9464;
 #[derive(Debug, Error)]
 pub enum EndpointError {
     /// The address cannot be bound.
-    #[error("cannot listen on {address}: {source}; choose another with endpoint.listen or --listen")]
+    #[error("cannot listen on {address}: {source}; choose another address with endpoint.listen or --listen")]
     Listen {
         /// The address.
         address: String,
@@ -155,7 +155,7 @@ fn warn_of_openness(address: SocketAddr, settings: &EndpointSettings) {
     if is_open && !address.ip().is_loopback() {
         tracing::warn!(
             %address,
-            "the endpoint has no token (endpoint.token): whoever reaches the address may read metrics, names of symbols and of machines"
+            "the endpoint has no token (endpoint.token): anyone who can reach its address can read metrics and the names of symbols and machines"
         );
     }
 }

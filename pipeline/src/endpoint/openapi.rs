@@ -8,16 +8,19 @@ use super::pages::{CONTROL, OPENAPI, Page, ROUTES};
 pub(super) fn openapi() -> Value {
     let mut paths = Map::new();
     for route in &ROUTES {
-        let mut responses = json!({"200": answer(route.about, route.media), "421": told("The host is no name of the endpoint.")});
+        let mut responses = json!({"200": answer(route.about, route.media), "421": told("The Host header is not a name of the endpoint.")});
         if route.may_be_unavailable {
-            responses["503"] = answer("The same while it is not so", route.media);
+            responses["503"] = answer("The same page while the state is bad", route.media);
         }
         // Anybody may probe.
         let is_probe = matches!(route.page, Page::Live | Page::Ready);
         let security = if is_probe { json!([{}]) } else { json!([{}, {"token": []}]) };
         if !is_probe {
-            responses["401"] = told("A token is set and was not presented.");
-            responses["403"] = told("No token is set, and pages are not read without one.");
+            responses["401"] = told("A token is required (endpoint.token) and was not presented.");
+            responses["403"] = told(
+                "No token is configured (endpoint.token), and the page may not be read \
+                                     without one.",
+            );
         }
         let get = json!({"summary": route.about, "security": security, "responses": responses});
         paths.insert(route.path.to_owned(), json!({"get": get}));
@@ -32,7 +35,7 @@ pub(super) fn openapi() -> Value {
         "info": {
             "title": "Warptape",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "HTTP endpoint of `warptape run`, and of `warptape replay follow` without /control and pages of devices.",
+            "description": "HTTP endpoint of `warptape run`, and of `warptape replay verify --follow --listen`, which has no /control and no pages of devices.",
         },
         "paths": paths,
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
@@ -55,34 +58,35 @@ fn control() -> Value {
         "required": ["command"],
         "properties": {
             "command": {
-                "description": "A command with its fields, as docs/control.md and schemas/avro/control.avsc have them.",
+                "description": "A command with its fields, as in docs/control.md and schemas/avro/control.avsc.",
                 "type": ["object", "string"],
             },
-            "by": {"type": "string", "default": "http", "description": "Name of the operator; the journal has it."},
+            "by": {"type": "string", "default": "http", "description": "Name of the operator, recorded in the journal."},
             "timeout_s": {
                 "type": "integer", "minimum": 1, "maximum": super::control::TIMEOUT_S_MAX, "default": super::control::TIMEOUT_S,
-                "description": "Seconds until the command is void, and the longest wait for its answer.",
+                "description": "Longest wait for the answer, in seconds. The process refuses a command that \
+                                it reads later.",
             },
         },
         "examples": [{"command": {"DrainLane": {"lane": 1}}, "by": "NAME", "timeout_s": 10}],
     });
     let error = |why: &str| answer(why, "application/json");
     json!({
-        "summary": "a command to this process; its answer is a ControlResult",
+        "summary": "send a command to this process; the answer is a ControlResult",
         "security": [{"token": []}],
         "requestBody": {"required": true, "content": {"application/json": {"schema": posted}}},
         "responses": {
             "200": answer("Done.", "application/json"),
-            "400": error("No command."),
-            "401": told("The token was not presented."),
-            "403": told("No token is set, so that nobody may give commands."),
-            "404": told("The process is a verifier."),
-            "408": error("The command did not come in time."),
-            "409": answer("Refused, with the reason.", "application/json"),
+            "400": error("The body is not a command."),
+            "401": told("The token was not presented, or is wrong."),
+            "403": told("No token is configured (endpoint.token), so commands are not accepted."),
+            "404": told("The process is a verifier and takes no commands."),
+            "408": error("The body of the command did not arrive in time."),
+            "409": answer("The process refused the command, with the reason.", "application/json"),
             "413": error("The command is too long."),
             "502": error("The log cannot be written or read."),
             "503": error("Another command is under way."),
-            "504": error("No answer in time; the command is refused if it is read later."),
+            "504": error("No answer within timeout_s. The process refuses the command if it reads it later."),
         },
     })
 }

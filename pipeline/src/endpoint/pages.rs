@@ -49,9 +49,9 @@ pub(super) struct Route {
 /// Every page, in the order of their list.
 pub(super) const ROUTES: [Route; 7] = [
     Route::new("/metrics", Page::Metrics(Format::Text), "metrics for Prometheus", TEXT, false),
-    Route::new("/livez", Page::Live, "200 while the process is worth keeping", TEXT, true),
-    Route::new("/readyz", Page::Ready, "200 while the pipeline reads, commits and computes", TEXT, true),
-    Route::new("/health", Page::Health, "state of each component, and why (JSON)", JSON, true),
+    Route::new("/livez", Page::Live, "200 while the process is live; restart it on 503", TEXT, true),
+    Route::new("/readyz", Page::Ready, "200 while the pipeline reads, computes and commits", TEXT, true),
+    Route::new("/health", Page::Health, "state of each component, with the reason (JSON)", JSON, true),
     Route::new("/gpu-health", Page::GpuHealth, "state of each GPU (JSON)", JSON, false),
     Route::new("/gpu-memory", Page::GpuMemory, "memory of each GPU (JSON)", JSON, false),
     Route::new(
@@ -88,7 +88,7 @@ pub(super) fn list() -> String {
     let pages = ROUTES.iter().map(|route| (route.path.to_owned(), route.about));
     let others = [
         (OPENAPI.to_owned(), "this list for tools (OpenAPI)"),
-        (format!("POST {CONTROL}"), "a command to this process, where there is a token (JSON)"),
+        (format!("POST {CONTROL}"), "send a command to this process; needs a token (JSON)"),
     ];
     pages.chain(others).map(|(path, about)| format!("{path:<22}{about}\n")).collect()
 }
@@ -166,8 +166,9 @@ impl Pages {
     /// Creates the pages of a running pipeline.
     pub(super) fn of_pipeline(watched: Watched, log: Arc<dyn EventLog>) -> Self {
         let clock = Clock::start();
-        let sampler = Sampler::start(&watched, log.clone(), clock)
-            .inspect_err(|error| tracing::warn!(%error, "no thread for lag and rates could be started"));
+        let sampler = Sampler::start(&watched, log.clone(), clock).inspect_err(
+            |error| tracing::warn!(%error, "cannot start the thread that measures lag and rates"),
+        );
         let subject = Subject::Pipeline(Box::new(watched), sampler.ok());
         Self { subject, log, clock, made: Mutex::default() }
     }

@@ -196,7 +196,7 @@ impl Drop for EachInterval {
     fn drop(&mut self) {
         drop(self.stop.take());
         if self.ended.recv_timeout(END_MAX) == Err(RecvTimeoutError::Timeout) {
-            tracing::debug!("a thread of the endpoint is left behind: the log does not answer");
+            tracing::debug!("the log does not answer: a thread of the endpoint keeps waiting for it");
         }
     }
 }

@@ -67,7 +67,7 @@ impl Tls {
                 tracing::info!(certificate = %self.certificate.display(), "the endpoint has a new certificate");
             }
             // The key is often written after its certificate, so that this error passes.
-            Err(error) => tracing::warn!(%error, "the endpoint keeps the certificate that it has"),
+            Err(error) => tracing::warn!(%error, "the endpoint keeps its current certificate"),
         }
     }
 }
@@ -86,7 +86,7 @@ fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, EndpointError
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| wrong("tls_certificate", certificate, error.to_string()))?;
     if chain.is_empty() {
-        return Err(wrong("tls_certificate", certificate, "there is no certificate in it".to_owned()));
+        return Err(wrong("tls_certificate", certificate, "the file has no certificate".to_owned()));
     }
     let private = PrivateKeyDer::from_pem_reader(open("tls_key", key)?)
         .map_err(|error| wrong("tls_key", key, error.to_string()))?;

@@ -149,7 +149,7 @@ impl VerifierView {
         }
         let (entries, records) = (report.entries, self.behind_records());
         let words = format!(
-            "{entries} entries are identical, and {records} records of the journal are to be verified, the first for {:.1} s",
+            "{entries} entries are identical; {records} records of the journal are not verified yet, the first for {:.1} s",
             self.behind_s()
         );
         if entries == 0 {
@@ -159,7 +159,7 @@ impl VerifierView {
             return of(
                 State::Degraded,
                 format!(
-                    "the journals {headless:?} have no start or checkpoint that can be read, and are passed over until one comes: {words}"
+                    "the journals {headless:?} have no readable start or checkpoint and are skipped until one comes: {words}"
                 ),
             );
         }
@@ -172,7 +172,7 @@ impl VerifierView {
         };
         let seconds = self.failing_s();
         let state = if seconds >= LOST_MAX_S { State::Down } else { State::Degraded };
-        component("log", state, format!("nothing could be verified for {seconds:.0} s: {}", cut(cause)))
+        component("log", state, format!("verification has failed for {seconds:.0} s: {}", cut(cause)))
     }
 
     pub(super) fn scrape(&self, format: Format) -> Result<Vec<u8>, fmt::Error> {
@@ -299,6 +299,6 @@ mod tests {
         assert!(view.assess().ready && view.assess().status == State::Degraded);
         view.state.failing = Some((90 * S, "no broker answers".to_owned()));
         assert!(!view.assess().ready);
-        assert_eq!(view.assess().told(), "nothing could be verified for 11 s: no broker answers");
+        assert_eq!(view.assess().told(), "verification has failed for 11 s: no broker answers");
     }
 }

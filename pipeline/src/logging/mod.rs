@@ -52,7 +52,7 @@ impl LogFormat {
         let known = word.to_str().and_then(|word| Self::from_str(word, false).ok());
         known.ok_or_else(|| {
             UsageError(format!(
-                "environment variable {FORMAT_VARIABLE}: {word:?} is no format; use text or json"
+                "environment variable {FORMAT_VARIABLE}: {word:?} is not a format; use text or json"
             ))
         })
     }
@@ -106,7 +106,7 @@ pub fn start(verbose: u8, format: LogFormat, terminal: &Terminal) -> anyhow::Res
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = thread::current();
     let location = panic.location().map(ToString::to_string);
-    let reason = panic.payload_as_str().unwrap_or("a value that is no text");
+    let reason = panic.payload_as_str().unwrap_or("a value that is not a text");
     tracing::error!(target: NOTICE, thread = thread.name(), location, "panicked: {reason}");
 }
 

@@ -97,7 +97,7 @@ fn parse_headers(text: &str) -> Result<Vec<(HeaderName, HeaderValue)>, UsageErro
         });
         parsed.ok_or_else(|| {
             UsageError(format!(
-                "otlp.headers: number {} is not NAME=VALUE with a name and a value that HTTP allows",
+                "otlp.headers: item {} is not NAME=VALUE with a name and a value that HTTP allows",
                 number + 1
             ))
         })
@@ -161,7 +161,7 @@ impl MetricsSender {
             Some(error) => tracing::warn!(
                 endpoint = self.endpoint,
                 error,
-                "metrics cannot be exported; the next ones have the sums of those that are lost, and the pipeline goes on"
+                "metrics cannot be exported; the next export includes their totals, and the pipeline continues"
             ),
         }
     }
@@ -173,7 +173,7 @@ impl HttpClient for MetricsSender {
         let answer = self.sender.send_bytes(request).await;
         self.tell(match &answer {
             Ok(answer) if answer.status().is_success() => None,
-            Ok(answer) => Some(format!("the receiver answers {}", answer.status())),
+            Ok(answer) => Some(format!("the receiver answered {}", answer.status())),
             Err(error) => Some(error.to_string()),
         });
         answer
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(shown, [("authorization", &b"Bearer abc="[..]), ("x-scope", b"desk")]);
         for wrong in ["authorization", "a=b,", "a b=c", "a=b\nc: d", "=hidden"] {
             let error = parse_headers(wrong).expect_err("refused").to_string();
-            assert!(error.starts_with("otlp.headers: number "), "{error}");
+            assert!(error.starts_with("otlp.headers: item "), "{error}");
             assert!(!error.contains("hidden"), "{error}");
         }
         let sender = HttpSender::new(Some(&Secret::new("authorization=hidden"))).expect("a header");

@@ -103,7 +103,7 @@ impl Otlp {
                 let _alive: Sender<()> = alive;
                 of_thread.run(&traces, &stopped);
             })
-            .context("the system can start no thread that exports traces")?;
+            .context("cannot start the thread that exports traces")?;
         let traces = TraceSender::new(waiting, counts.clone(), otlp.sample_ppm, otlp.request_sample_ppm);
         Ok(Some(Self { traces, stop, exporter, sender, meters: Some(meters), counts }))
     }
@@ -139,7 +139,7 @@ impl Drop for Otlp {
         let ends = [&self.exporter, &metrics].map(|end| end.recv_deadline(deadline));
         if ends.contains(&Err(RecvTimeoutError::Timeout)) {
             tracing::warn!(
-                "the receiver of traces and metrics does not answer, and is not waited for any longer"
+                "the receiver of traces and metrics does not answer; the process ends without waiting for it"
             );
         }
         let SpanCounts { lost, under_way } = &*self.counts;
@@ -163,7 +163,9 @@ struct Exporter {
 impl Exporter {
     fn run(mut self, traces: &Receiver<Trace>, stopped: &Receiver<()>) {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else {
-            return tracing::error!("traces are not exported: the system gives no more files");
+            return tracing::error!(
+                "traces are not exported: the process has reached its limit of open files"
+            );
         };
         let mut due = Instant::now() + GATHER_MAX;
         loop {
@@ -219,7 +221,7 @@ impl Exporter {
                 self.fails = true;
                 tracing::warn!(
                     endpoint = self.endpoint, %error,
-                    "traces cannot be exported and are lost until they can; the pipeline goes on"
+                    "traces cannot be exported and are lost for now; the pipeline continues"
                 );
             }
         }

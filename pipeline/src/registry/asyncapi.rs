@@ -45,23 +45,23 @@ fn channels(topics: &Topics) -> [Channel<'_>; 12] {
             "lifecycle",
             &topics.lifecycle,
             sends,
-            "Starts, stops, aborts and lost lanes; not transactional.",
+            "Starts, stops, aborts and lost lanes of processes; not transactional.",
         ),
         channel(
             "riskRequests",
             &topics.risk_requests,
             receives,
-            "Pricing and portfolio problems, keyed by symbol.",
+            "Pricing and portfolio requests, keyed by symbol.",
         ),
-        channel("riskResults", &topics.risk_results, sends, "One answer or error for each risk request."),
+        channel("riskResults", &topics.risk_results, sends, "One answer or error per risk request."),
         channel(
             "feeds",
             &topics.feeds,
             None,
             "Progress of each source of ticks; written by `warptape feed`.",
         ),
-        channel("control", &topics.control, receives, "Operators' commands; partition N is for process N."),
-        channel("controlResults", &topics.control_results, sends, "One answer for each command."),
+        channel("control", &topics.control, receives, "Commands of operators; partition N is for process N."),
+        channel("controlResults", &topics.control_results, sends, "One answer per command."),
     ]
 }
 

@@ -77,7 +77,8 @@ impl RegistryClient {
         let path = format!("/subjects/{}/versions", escaped(subject));
         let answer = self.send("POST", &path, Some(&json!({ "schemaType": "AVRO", "schema": schema })))?;
         if answer.status == StatusCode::CONFLICT {
-            let found = format!("subject {subject} does not take our schema: {}", answer.said());
+            let found =
+                format!("subject {subject} does not accept the schema of Warptape: {}", answer.said());
             return Err(answer.error(RegistryProblem::Incompatible, found));
         }
         answer.parsed::<Registered>().map(|registered| registered.id)
@@ -127,8 +128,8 @@ impl RegistryClient {
     pub fn not_kept(&self, subject: &str, id: u32, has_another: bool) -> RegistryError {
         let what = if has_another { "another schema" } else { "no schema" };
         let found = format!(
-            "the schema of subject {subject} was registered as id {id}, and {what} is kept under that id: what is written with it \
-             could not be read"
+            "the schema of subject {subject} was registered as id {id}, but the registry holds {what} under \
+             that id: records written with it could not be read"
         );
         RegistryError { url: self.url.clone(), problem: RegistryProblem::Unexpected, found }
     }
@@ -207,7 +208,7 @@ impl HttpAnswer<'_> {
     }
 
     fn described(&self) -> String {
-        format!("{} was answered with status {}: {}", self.request, self.status.as_u16(), self.said())
+        format!("{} got an answer with status {}: {}", self.request, self.status.as_u16(), self.said())
     }
 
     fn unexpected(&self) -> RegistryError {

@@ -32,14 +32,15 @@ impl RegistryProblem {
     pub fn action(self) -> &'static str {
         match self {
             Self::Unreachable => {
-                "check schema_registry.url, start the registry and start again: nothing that was committed is lost"
+                "check schema_registry.url, start the registry, and start this process again: nothing that \
+                 was committed is lost"
             }
             Self::Refused => {
                 "set schema_registry.username, and WARPTAPE__SCHEMA_REGISTRY__PASSWORD or \
-                 WARPTAPE__SCHEMA_REGISTRY__PASSWORD_FILE, to a user who may do that"
+                 WARPTAPE__SCHEMA_REGISTRY__PASSWORD_FILE, to a user with this right"
             }
             Self::Incompatible => {
-                "set topics.prefix for topics of your own, or remove the subject's other schemas"
+                "set topics.prefix to use other topic names, or remove the other schemas of the subject"
             }
             Self::Unexpected => "check that schema_registry.url is the address of a schema registry",
         }

@@ -21,20 +21,21 @@ pub(crate) fn words(breaker: &Breaker) -> String {
         BreakerState::Closed => "gets work again",
     };
     let why = match reason {
-        BreakerReason::Losses => format!("it was lost {measured} times lately, and {limit} are too many"),
+        BreakerReason::Losses => format!("it was lost {measured} times recently, and the limit is {limit}"),
         BreakerReason::Slow => format!(
-            "beside the other lanes its batches take {measured} % of what they should, and {limit} % is the limit"
+            "relative to the other lanes, its batches take {measured} % of the predicted time, and the limit \
+             is {limit} %"
         ),
-        BreakerReason::Memory => format!("{measured} errors of its device's memory could not be corrected"),
+        BreakerReason::Memory => format!("its device has {measured} uncorrectable memory errors"),
         BreakerReason::Probe => format!("it has been out of service for {} ms", measured / 1_000_000),
         // Only a slow lane was measured.
         BreakerReason::ProbeFailed if limit == 0 => {
-            "it was lost while it was tried, and is tried again later".to_owned()
+            "it was lost during its trial; the next trial comes later".to_owned()
         }
         BreakerReason::ProbeFailed => format!(
-            "while it was tried its work took {measured} % of what it should, where {limit} % is the limit, and it is tried again later"
+            "during its trial its work took {measured} % of the predicted time, and the limit is {limit} %; the next trial comes later"
         ),
-        BreakerReason::Recovered => format!("{measured} tries went well"),
+        BreakerReason::Recovered => format!("{measured} trials succeeded"),
     };
     format!("{state}: {why}")
 }

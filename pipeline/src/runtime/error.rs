@@ -21,10 +21,10 @@ pub enum EngineError {
     Core(#[from] CoreError),
     /// The newest record of this process's journal cannot be read, so its chain cannot be continued.
     #[error(
-        "{topic}/{ordinal} offset {offset}: the newest record of this process's journal is no entry that this version can \
-         read: {error}; if a newer version of warptape wrote it, run that one. If something else did, keep it from writing \
-         to {topic}, and choose an engine.ordinal whose partition of that topic is unused: the chain of this one cannot be \
-         continued"
+        "{topic}/{ordinal} offset {offset}: this version cannot read the newest record of this process's \
+         journal: {error}. If a newer version of warptape wrote it, run that version. If another program \
+         wrote it, keep that program from writing to {topic}, and choose an engine.ordinal whose partition \
+         of the topic is unused, because this chain cannot be continued"
     )]
     JournalTail {
         /// Journal topic.
@@ -38,9 +38,9 @@ pub enum EngineError {
     },
     /// The partitions were processed under another stage configuration.
     #[error(
-        "this log was processed with other settings so far: {changes}; set them as they were, or say `warptape run --new-segment`: \
-         they are in force from here on then, as a new segment of the log, for which the {records} tick records of {partitions} \
-         partitions before it are read and folded once again, without outputs"
+        "this log was processed with other settings so far: {changes}. Restore these settings, or start once \
+         with `warptape run --new-segment`, which begins a new segment of the log with the new settings; the \
+         {records} earlier tick records of {partitions} partitions are then folded again, without outputs"
     )]
     OtherSegment {
         /// The changed settings, with their values before and now.
@@ -52,8 +52,9 @@ pub enum EngineError {
     },
     /// Another consumer group has written the journals.
     #[error(
-        "{topic}/{ordinal}: group {other:?} has written this journal, and this process is of group {group:?}; a log has one group: set \
-         engine.group = {other:?} to go on with it, or begin topics of its own for {group:?} (topics.prefix)"
+        "{topic}/{ordinal}: group {other:?} has written this journal, but this process belongs to group \
+         {group:?}, and a log has only one group: set engine.group = {other:?} to continue, or give \
+         {group:?} its own topics (topics.prefix)"
     )]
     OtherGroup {
         /// Journal topic.
@@ -77,8 +78,9 @@ pub enum EngineError {
     },
     /// The ticks end before the committed offset.
     #[error(
-        "{topic}/{partition} ends at offset {end}, and records up to {committed} were processed: it has lost its end, or the topic was made \
-         anew; bring the records back, or begin topics of their own for what is new (topics.prefix)"
+        "{topic}/{partition} ends at offset {end}, but records up to {committed} were processed: the \
+         partition has lost its end, or the topic was recreated; restore the records, or use other topics \
+         for new data (topics.prefix)"
     )]
     TicksEnd {
         /// Topic of the ticks.
@@ -92,8 +94,8 @@ pub enum EngineError {
     },
     /// A topic takes smaller records than the engine may have to write.
     #[error(
-        "topic {topic:?} takes records of up to {bytes_max} bytes, and some have {needed}: raise max.message.bytes of the \
-         topic, and message.max.bytes among kafka.properties if it is set"
+        "topic {topic:?} accepts records of up to {bytes_max} bytes, but some need {needed}: raise \
+         max.message.bytes of the topic, and message.max.bytes in kafka.properties if it is set"
     )]
     TopicTakesTooLittle {
         /// The topic.
@@ -105,9 +107,10 @@ pub enum EngineError {
     },
     /// The journal ends before an entry with an anchor in a second place.
     #[error(
-        "{place} has an anchor of sequence {anchored_sequence} of {topic}/{ordinal}, and this journal ends before sequence \
-         {next_sequence}: it was cut off, or an older log is in its place; `warptape replay verify --from-anchor {place}` says what is \
-         missing. Bring the log back; if it is lost for good, keep {place} under another name, and a new one is begun"
+        "{place} has an anchor of sequence {anchored_sequence} of {topic}/{ordinal}, but this journal ends \
+         before sequence {next_sequence}: it was cut, or an older log is in its place; `warptape replay \
+         verify --from-anchor {place}` shows what is missing. Restore the log; if it is lost for good, move \
+         {place} away, and the process begins a new one"
     )]
     RolledBack {
         /// The place of the anchor.
@@ -123,9 +126,10 @@ pub enum EngineError {
     },
     /// An entry of the journal differs from the one anchored in a second place.
     #[error(
-        "{place} has an anchor of sequence {sequence} of {topic}/{ordinal}, and this journal has another entry there: it, or one before it, \
-         was written anew, or this is another log; `warptape replay verify --from-anchor {place}` compares all of them. Bring the log back; \
-         if this one is right, keep {place} under another name, and a new one is begun"
+        "{place} has an anchor of sequence {sequence} of {topic}/{ordinal}, but this journal has another \
+         entry there: this entry or an earlier one was rewritten, or this is another log; `warptape replay \
+         verify --from-anchor {place}` compares all anchors. Restore the log; if this log is right, move \
+         {place} away, and the process begins a new one"
     )]
     Rewritten {
         /// The place of the anchor.
@@ -146,7 +150,9 @@ pub enum EngineError {
         source: io::Error,
     },
     /// A thread of the engine ended without being told to.
-    #[error("the {thread} thread ended unexpectedly; nothing committed is lost, restart to go on")]
+    #[error(
+        "the {thread} thread ended unexpectedly; nothing that was committed is lost: restart the process"
+    )]
     ThreadGone {
         /// Name of the thread.
         thread: &'static str,
@@ -157,19 +163,20 @@ fn odds_words(topic: &str, group: &str, odds: &[(i32, Odds)]) -> String {
     let words = |(partition, Odds { claims, outputs }): &(i32, Odds)| {
         let journal = match claims.journal {
             Some(journal) => format!("the journals account for the records before offset {journal}"),
-            None => "the journals account for nothing".to_owned(),
+            None => "the journals account for no records".to_owned(),
         };
         let committed = claims.group.map_or_else(|| "nothing".to_owned(), |group| format!("offset {group}"));
         format!(
-            "{topic}/{partition}: {journal}, there are outputs of records before offset {outputs}, and group {group} has committed {committed}"
+            "{topic}/{partition}: {journal}, but there are outputs of records before offset {outputs}, and group {group} has committed {committed}"
         )
     };
     let all: Vec<String> = odds.iter().map(words).collect();
     let offsets: Vec<String> =
         odds.iter().map(|(partition, odds)| format!("{partition}:{}", odds.outputs)).collect();
     format!(
-        "{}. Entries of the journal are lost, or somebody else has written outputs: bring them back, or go on behind the last output by \
-         `warptape run --accept-loss {}`; what happened in between is in no journal then",
+        "{}. Journal entries are lost, or another program has written outputs: restore the entries, or \
+         continue after the last output with `warptape run --accept-loss {}`; the decisions in between then \
+         stay missing from the journal",
         all.join("; "),
         offsets.join(",")
     )

@@ -145,7 +145,7 @@ impl Holder {
         if !is_quiet {
             tracing::warn!(
                 partition,
-                "the group's offsets are not what the journals say, and a transaction in them is open: its end is waited for"
+                "the committed offsets differ from the journals, and a transaction in the journals is open: waiting for its end"
             );
         }
         let next_news = if is_quiet { waiting.next_news } else { now + NEWS_INTERVAL };
@@ -190,11 +190,11 @@ impl Holder {
 
     fn tell_of(&self, topic: &str, partition: i32, committed: Option<i64>, at: Option<i64>) {
         let group = &self.group;
-        let committed =
-            committed.map_or_else(|| "no offset, or no longer".to_owned(), |at| format!("offset {at}"));
-        let at = at.map_or_else(|| "that nothing was processed".to_owned(), |at| format!("offset {at}"));
+        let committed = committed
+            .map_or_else(|| "no offset (never or no longer)".to_owned(), |at| format!("offset {at}"));
+        let at = at.map_or_else(|| "that no record was processed".to_owned(), |at| format!("offset {at}"));
         tracing::warn!(
-            "{topic}/{partition}: group {group} has committed {committed}, and the journal says {at}: it goes on by the journal"
+            "{topic}/{partition}: group {group} has committed {committed}, but the journal says {at}: the process follows the journal"
         );
     }
 }

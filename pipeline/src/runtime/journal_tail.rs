@@ -52,7 +52,7 @@ pub(super) fn warn_of_missing(
             ordinal,
             next_sequence,
             committed_sequence,
-            "entries are missing at the end of the journal, which goes on without them: `replay verify` says so until more is committed"
+            "entries are missing at the end of the journal, which continues without them; `replay verify` reports them until more is committed"
         );
     }
     Ok(())

@@ -54,7 +54,7 @@ impl LifecycleLog {
         let detail = cut(detail.to_owned(), DETAIL_BYTES_MAX);
         let record = Lifecycle { at_ns, node: self.node.clone(), event, detail };
         if self.records.try_send(record).is_err() {
-            tracing::error!(?event, "lifecycle record not written: {WAITING_MAX} wait already");
+            tracing::error!(?event, "lifecycle record not written: {WAITING_MAX} are already waiting");
         }
     }
 

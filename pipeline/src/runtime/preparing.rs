@@ -72,7 +72,7 @@ impl Pricing {
         Self(BackgroundJobs::start("prices", |asked: AskPrices| {
             // Without new prices the scheduler keeps its present ones.
             let prices = catch_unwind(|| warptape_prices::solve(&asked)).unwrap_or_else(|_| {
-                tracing::warn!(question = asked.question, "prices of kinds of tasks could not be found");
+                tracing::warn!(question = asked.question, "the prices of task kinds could not be computed");
                 Vec::new()
             });
             Priced { question: asked.question, prices }

@@ -154,7 +154,7 @@ impl Restorer {
             Job::FindPages { partition, pages } => {
                 // The pages stay in memory while the log does not answer.
                 let found = self.pages.find(partition, &pages).unwrap_or_else(|error| {
-                    tracing::debug!(partition, %error, "pages could not be looked for");
+                    tracing::debug!(partition, %error, "cannot look for pages");
                     Vec::new()
                 });
                 Some(Event::PagesFound { partition, sought: pages, found })
@@ -188,19 +188,19 @@ pub(super) fn tell_removed(removed: &Command, topic: &str) {
     };
     if let Some(from) = lost_from.filter(|from| *from < first) {
         tracing::warn!(
-            "{topic}/{partition}: the records {from} to {} were removed before they were processed: nothing of them is in any output",
+            "{topic}/{partition}: records {from} to {} were removed before they were processed, so no output contains them",
             first - 1
         );
     }
     if is_emptied {
         tracing::warn!(
-            "{topic}/{partition} begins at offset {first}, and no snapshot stands for the records before: the state is the fold of what is \
-             left, so that the first bar of each symbol may lack trades, indicators begin anew, and numbers of symbols and late ticks may \
-             be others than before"
+            "{topic}/{partition} begins at offset {first}, and no snapshot covers the removed records: the \
+             state is computed from the remaining ones, so the first bar of each symbol may lack trades, \
+             indicators start over, and symbol numbers and late ticks may differ from before"
         );
     } else {
         tracing::warn!(
-            "{topic}/{partition} goes on at offset {first} with the state as of offset {snapshot_offset}"
+            "{topic}/{partition} continues at offset {first} with the state of offset {snapshot_offset}"
         );
     }
 }
@@ -228,7 +228,9 @@ fn read_parts(
                 Ok(part) => {
                     parts.push((SnapshotPlace::of_key(record.key.as_deref().unwrap_or_default()), part))
                 }
-                Err(error) => tracing::warn!(offset = record.offset, %error, "snapshot record passed over"),
+                Err(error) => {
+                    tracing::warn!(offset = record.offset, %error, "snapshot record cannot be read and is skipped")
+                }
             }
         }
     }

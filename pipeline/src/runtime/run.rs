@@ -68,7 +68,7 @@ fn hold_control(
     }
     let TopicPartition { topic, partition } = commands;
     tracing::warn!(
-        "{topic}/{partition}: the answers say that offset {next} is the next command, and not what group {group} has committed"
+        "{topic}/{partition}: by the answers, the next command is at offset {next}, not at the offset that group {group} has committed"
     );
     Ok((next, core.with_next_control(commands.clone(), next)))
 }

@@ -25,7 +25,7 @@ pub(super) fn new_segment(before: &str, config: &StageConfig, partitions: usize,
         changes = changes(before, config),
         partitions,
         records,
-        "a new segment begins: the records before it are folded again"
+        "a new segment begins: all earlier records are folded again"
     );
 }
 
@@ -38,7 +38,7 @@ fn setting(change: &StageConfigChange) -> String {
         Err(_) => text.to_owned(),
     };
     if field == "rules" {
-        return format!("bars, indicators and alerts, by the rules of this version: {before} to {after}");
+        return format!("version of the rules of bars, indicators and alerts: {before} to {after}");
     }
     match field.strip_suffix("_ns") {
         Some(field) => format!("stages.{field}_ms: {} to {}", milliseconds(before), milliseconds(after)),

@@ -220,7 +220,7 @@ impl SourceReader {
                 Ok(count) => counts.push((topic, count)),
                 // A member waits for a cluster that does not answer.
                 Err(error @ LogError::Unreachable { .. }) => {
-                    tracing::warn!(%error, "partitions that were assigned wait");
+                    tracing::warn!(%error, "assigned partitions wait");
                     return Ok(None);
                 }
                 Err(error) => return Err(error.into()),
@@ -233,8 +233,9 @@ impl SourceReader {
             if now >= *next_news {
                 *next_news = now + NEWS_INTERVAL;
                 tracing::warn!(
-                    "{}/{partition} is not read yet: what it causes goes to partition {partition} of other topics, and too few \
-                     partitions have {}; give them {} partitions, as {} has, and it is read. All other partitions go on",
+                    "{}/{partition} is not read yet: its outputs go to partition {partition} of other \
+                     topics, but these have too few partitions: {}. Give them {} partitions, as many as {} \
+                     has; other partitions are read meanwhile",
                     self.topic,
                     lacking.join(", "),
                     partition + 1,
@@ -253,7 +254,7 @@ impl SourceReader {
                 | LogError::UnknownTopic { .. }
                 | LogError::Broker { .. }),
             )) => {
-                tracing::warn!(%error, "partitions that were assigned wait");
+                tracing::warn!(%error, "assigned partitions wait");
                 return Ok(None);
             }
             Err(error) => return Err(error),

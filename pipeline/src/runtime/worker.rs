@@ -29,7 +29,7 @@ pub(super) fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> 
 pub(super) fn report(name: &str, error: &io::Error) {
     tracing::error!(
         thread = name, %error,
-        "the system can start no further thread: raise the limits of memory (ulimit -v) and of processes (ulimit -u)"
+        "the system cannot start another thread: raise the limits on memory (ulimit -v) and on processes (ulimit -u)"
     );
 }
 
@@ -60,7 +60,7 @@ impl Worker {
         let deadline = Instant::now() + STOP_WAIT_MAX;
         for worker in workers {
             if worker.running.recv_deadline(deadline).is_err_and(|error| error.is_timeout()) {
-                tracing::error!(thread = worker.name, "does not end in time, and is left alone");
+                tracing::error!(thread = worker.name, "the thread does not end in time and is abandoned");
             } else if let Some(thread) = worker.thread {
                 thread.join().expect("threads of the engine do not panic");
             }

@@ -140,7 +140,7 @@ impl ValueKind {
                 format!("a list of {} to {items_max} strings, each {allowed}", default.len().min(1))
             }
             ValueKind::Secret => {
-                format!("a text from the environment, or from a file that KEY{FILE_SUFFIX} names")
+                format!("a text from the environment, or from the file named by KEY{FILE_SUFFIX}")
             }
             ValueKind::Table { allowed, .. } => format!("a table of {allowed}"),
         }

@@ -34,7 +34,7 @@ pub(super) fn absent(devices: &[String], inventory: &Inventory) -> Option<String
         let names: Vec<_> = there.iter().map(|gpu| format!("cuda:{} ({})", gpu.ordinal, gpu.name)).collect();
         format!("found {}", names.join(", "))
     });
-    Some(format!("GPUs that are there, and {absent} is not: {found}"))
+    Some(format!("only GPUs of this machine; {absent} is missing: {found}"))
 }
 
 /// Weighs each lane on a GPU by the GPU's score divided by its number of lanes. All weigh 1 if one of the GPUs cannot
@@ -183,14 +183,14 @@ mod tests {
         let probe = GpuProbe { inventory: two_gpus, score: unmeasured };
         assert_eq!(
             lanes("cuda:1,cuda:2#3", probe).unwrap_err(),
-            "GPUs that are there, and cuda:2#3 is not: found cuda:0 (H200), cuda:1 (H200)"
+            "only GPUs of this machine; cuda:2#3 is missing: found cuda:0 (H200), cuda:1 (H200)"
         );
         let without_compiler =
             || Inventory { missing: Some("no GPU can be used: X".to_owned()), ..two_gpus() };
         let probe = GpuProbe { inventory: without_compiler, score: unmeasured };
         assert_eq!(
             lanes("cuda:0", probe).unwrap_err(),
-            "GPUs that are there, and cuda:0 is not: no GPU can be used: X"
+            "only GPUs of this machine; cuda:0 is missing: no GPU can be used: X"
         );
         assert_eq!(lanes("auto", probe).unwrap(), ["cpu:0*1", "cpu:1*1", "cpu:2*1"]);
     }

@@ -200,7 +200,7 @@ fn unknown(leaf: &Leaf) -> Mistake {
         }
     }
     let allowed = match nearest {
-        Some((_, path)) => format!("{path}, the key most like it"),
+        Some((_, path)) => format!("{path} (the most similar key)"),
         None => {
             let sections: Vec<_> =
                 sections::SECTIONS.iter().map(|section| format!("[{}]", section.path)).collect();

@@ -20,13 +20,13 @@ pub(super) fn take_up(
     for path in &settings.risk.networks {
         let trained =
             read(path, lanes).and_then(|trained| match settings.task_policies.networks.contains(&trained) {
-                true => Err("is there twice".to_owned()),
+                true => Err("is listed twice".to_owned()),
                 false => Ok(trained),
             });
         match trained {
             Ok(trained) => settings.task_policies.networks.push(trained),
             Err(why) => {
-                let allowed = format!("files of networks for these lanes: {} {why}", path.display());
+                let allowed = format!("network files that fit these lanes; {} {why}", path.display());
                 mistakes.push(relation(effective, "risk.networks", None, &allowed));
             }
         }
@@ -69,7 +69,7 @@ fn name_whole(policy: &mut String, networks: &[Trained]) -> Result<(), String> {
         }
         _ => {
             let there: Vec<_> = networks.iter().map(name).collect();
-            Err(format!("the hash of one network; those of risk.networks are [{}]", there.join(", ")))
+            Err(format!("the hash of exactly one network of risk.networks, which are [{}]", there.join(", ")))
         }
     }
 }

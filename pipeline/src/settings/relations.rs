@@ -48,7 +48,7 @@ pub(super) fn relations(
             effective,
             "engine.devices",
             None,
-            &format!("at most {LANES_MAX} lanes, these are {lanes}"),
+            &format!("at most {LANES_MAX} lanes; these are {lanes}"),
         ));
     }
     let registry = &settings.registry;
@@ -57,7 +57,7 @@ pub(super) fn relations(
             effective,
             "schema_registry.username",
             Some("schema_registry.password"),
-            "a name for the password that is given",
+            "a user name, because a password is given",
         ));
     }
     let endpoint = &settings.endpoint;
@@ -66,7 +66,7 @@ pub(super) fn relations(
             effective,
             "endpoint.tls_key",
             Some("endpoint.tls_certificate"),
-            "a private key and its certificate, or neither",
+            "both a private key and its certificate, or neither",
         ));
     }
     let journal = &settings.journal;
@@ -77,7 +77,7 @@ pub(super) fn relations(
             effective,
             "journal.signing_key_file",
             Some(other),
-            "a private key for the heads that are to be kept elsewhere",
+            "a private key, because heads of the journal are kept in a second place",
         ));
     }
     if !journal.anchor_log.is_empty() && journal.anchor_log == settings.log.url {
@@ -85,19 +85,20 @@ pub(super) fn relations(
             effective,
             "journal.anchor_log",
             Some("log.url"),
-            "another log than log.url: what is cut off one place is to be known by the other",
+            "a log other than log.url, so that a cut of one is noticed in the other",
         ));
     }
     let venues = settings.stages.lateness_by_venue_ns.len();
     if let Setting::List(given) = Values(effective).get(LATENESS_BY_VENUE)
         && given.len() > venues
     {
-        mistakes.push(relation(effective, LATENESS_BY_VENUE, None, "each venue once"));
+        mistakes.push(relation(effective, LATENESS_BY_VENUE, None, "each venue only once"));
     }
     let groups = i64::from(settings.topics.partitions) * i64::from(settings.stages.groups_per_partition);
     if groups > GROUPS_TOTAL_MAX {
-        let allowed =
-            format!("topics.partitions times this is {groups}, at most {GROUPS_TOTAL_MAX} are allowed");
+        let allowed = format!(
+            "a value whose product with topics.partitions is at most {GROUPS_TOTAL_MAX}; it is {groups}"
+        );
         mistakes.push(relation(
             effective,
             "stages.groups_per_partition",

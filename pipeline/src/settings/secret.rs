@@ -53,11 +53,12 @@ pub(super) fn read(path: &str, leaf: &Leaf) -> Result<Secret, Mistake> {
         allowed,
     };
     let Value::String(_, text) = &leaf.value else {
-        return Err(mistake("a value that is no text".to_owned(), ways_of(path)));
+        return Err(mistake("a value that is not a text".to_owned(), ways_of(path)));
     };
     if names_file(leaf) {
         let file = read_file(text).map_err(|why| format!("the file {text:?}, which {why}"));
-        return file.map_err(|found| mistake(found, "path of a text file that holds it".to_owned()));
+        return file
+            .map_err(|found| mistake(found, "the path of a text file that holds the secret".to_owned()));
     }
     match leaf.origin {
         Origin::Environment(_) => Ok(Secret::new(text.as_str())),
@@ -81,7 +82,8 @@ pub fn exposed_password(flag: &Assignment) -> Option<String> {
     is_exposed.then(|| {
         let (giver, ways) = (flag.giver, ways_of(path));
         format!(
-            "{giver} has a password, which all users of this machine see in its list of processes: use {ways}"
+            "{giver} contains a password, which all users of this machine can see in the list of processes: \
+             use {ways}"
         )
     })
 }
@@ -91,7 +93,7 @@ pub(super) fn misplaced(path: &str, leaf: &Leaf) -> Mistake {
     Mistake {
         key: path.to_owned(),
         origin: leaf.origin.clone(),
-        found: "a secret where others can read it".to_owned(),
+        found: "a secret in a place that others can read".to_owned(),
         allowed: ways_of(path),
     }
 }

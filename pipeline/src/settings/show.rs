@@ -74,9 +74,9 @@ pub fn example_toml() -> String {
     let mut text = String::from(
         "# Warptape's configuration: all keys with their defaults.\n\
          #\n\
-         # A file has the last word over these defaults, an environment variable over the file\n\
-         # (WARPTAPE__ENGINE__NODE sets engine.node; items of a list are separated by commas), a flag over both.\n\
-         # `warptape config show -c FILE` prints what holds and where it came from.\n",
+         # A file overrides these defaults, an environment variable overrides the file (WARPTAPE__ENGINE__NODE\n\
+         # sets engine.node; items of a list are separated by commas), and a flag overrides both.\n\
+         # `warptape config show -c FILE` prints the effective values and their origins.\n",
     );
     for section in SECTIONS {
         writeln!(text, "\n# {}\n[{}]", section.about, section.path).expect("a string takes any text");

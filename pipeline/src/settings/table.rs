@@ -41,7 +41,7 @@ impl EntryText {
 /// Builds the table from these leaves; the later layer wins if a name is given twice.
 pub(super) fn read(key: &Key, leaves: &[Leaf], mistakes: &mut Vec<Mistake>) -> BTreeMap<String, Entry> {
     let ValueKind::Table { check, is_secret, .. } = &key.kind else {
-        unreachable!("{} is no table", key.path);
+        unreachable!("{} is not a table", key.path);
     };
     let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
     for leaf in leaves {

@@ -119,9 +119,9 @@ fn one_mistake_each() {
     );
     check(
         "[engine]\ndevices = [\"cuda:0\", 7]",
-        "engine.devices @ w.toml:2: [\"cuda:0\", 7]; a list of 1 to 64 strings, each `cpu:N` (N lanes on the CPU, \
-         1 to 64), `cuda:N` (a lane on GPU N, from 0), `cuda:N#M` (M lanes on it, 1 to 16) or `auto` (a lane on each GPU; \
-         without any, one CPU lane per core but one)",
+        "engine.devices @ w.toml:2: [\"cuda:0\", 7]; a list of 1 to 64 strings, each `cpu:N` (N lanes on the \
+         CPU, 1 to 64), `cuda:N` (a lane on GPU N, from 0), `cuda:N#M` (M lanes on GPU N, 1 to 16) or `auto` \
+         (a lane on each GPU; without GPUs, CPU lanes on all cores but one)",
     );
     check(
         "[stages]\nbars = []",
@@ -199,17 +199,17 @@ fn whatever_a_value_is_the_key_is_named_or_it_is_taken() {
 #[test]
 fn unknown_keys_are_refused_with_the_nearest_name() {
     let check = |toml: &str, expected: &str| assert_eq!(mistakes(toml, &[], &[]), [expected], "{toml}");
-    check("[log]\nurll = 1", "log.urll @ w.toml:2: an unknown key; log.url, the key most like it");
+    check("[log]\nurll = 1", "log.urll @ w.toml:2: an unknown key; log.url (the most similar key)");
     check(
         "[engine]\ncommit_interval = 1",
-        "engine.commit_interval @ w.toml:2: an unknown key; engine.commit_interval_ms, the key most like it",
+        "engine.commit_interval @ w.toml:2: an unknown key; engine.commit_interval_ms (the most similar key)",
     );
     check(
         "[stages]\nrsi = 1",
-        "stages.rsi @ w.toml:2: an unknown key; stages.indicators.rsi, the key most like it",
+        "stages.rsi @ w.toml:2: an unknown key; stages.indicators.rsi (the most similar key)",
     );
-    check("node = \"a\"", "node @ w.toml:1: an unknown key; engine.node, the key most like it");
-    check("\"log.url\" = \"x\"", "\"log.url\" @ w.toml:1: an unknown key; log.url, the key most like it");
+    check("node = \"a\"", "node @ w.toml:1: an unknown key; engine.node (the most similar key)");
+    check("\"log.url\" = \"x\"", "\"log.url\" @ w.toml:1: an unknown key; log.url (the most similar key)");
     check(
         "[qqqq]\nzzzz = 1",
         "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [journal], [hot_state], [kafka], \
@@ -218,7 +218,7 @@ fn unknown_keys_are_refused_with_the_nearest_name() {
     );
     assert_eq!(
         mistakes("", &[("WARPTAPE__LOG__URLL", "x"), ("WARPTAPE_LOG", "debug"), ("HOME", "x")], &[]),
-        ["log.urll @ environment WARPTAPE__LOG__URLL: an unknown key; log.url, the key most like it"]
+        ["log.urll @ environment WARPTAPE__LOG__URLL: an unknown key; log.url (the most similar key)"]
     );
 }
 
@@ -399,10 +399,8 @@ fn an_address_with_a_password_comes_from_the_environment_or_a_file() {
     }
     assert_eq!(
         mistakes("hot_state.url_file = \"/dev/null\"", &[], &[]),
-        [
-            "hot_state.url @ w.toml:1: the file \"/dev/null\", which is not a file of at most 65536 bytes; path of a \
-          text file that holds it"
-        ]
+        ["hot_state.url @ w.toml:1: the file \"/dev/null\", which is not a file of at most 65536 bytes; \
+          the path of a text file that holds the secret"]
     );
 }
 
@@ -416,20 +414,22 @@ fn secrets_elsewhere_are_refused_and_not_repeated() {
     assert_eq!(
         found(&format!("[kafka.properties]\n\"sasl.password\" = \"{HIDDEN}\"")),
         [
-            "kafka.properties.sasl.password @ w.toml:2: a secret where others can read it; environment variable \
+            "kafka.properties.sasl.password @ w.toml:2: a secret in a place that others can read; environment variable \
           WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD, or WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD_FILE with the path \
           of a file that holds it"
         ]
     );
     assert_eq!(
         found(&format!("schema_registry.password = \"{HIDDEN}\"")),
-        ["schema_registry.password @ w.toml:1: a secret where others can read it; environment variable \
+        [
+            "schema_registry.password @ w.toml:1: a secret in a place that others can read; environment variable \
           WARPTAPE__SCHEMA_REGISTRY__PASSWORD, or WARPTAPE__SCHEMA_REGISTRY__PASSWORD_FILE with the path of a file that \
-          holds it"]
+          holds it"
+        ]
     );
     assert_eq!(
         found(&format!("[hot_state]\nurl = \"rediss://:{HIDDEN}@host\"")),
-        ["hot_state.url @ w.toml:2: a secret where others can read it; environment variable \
+        ["hot_state.url @ w.toml:2: a secret in a place that others can read; environment variable \
           WARPTAPE__HOT_STATE__URL, or WARPTAPE__HOT_STATE__URL_FILE with the path of a file that holds it"]
     );
     found(&format!("[schema_registry]\nurl = \"http://me:{HIDDEN}@host:1\""));
@@ -452,7 +452,7 @@ fn secrets_elsewhere_are_refused_and_not_repeated() {
     let without_name = [("WARPTAPE__SCHEMA_REGISTRY__PASSWORD", HIDDEN)];
     assert_eq!(
         mistakes("schema_registry.url = \"http://r\"", &without_name, &[]),
-        ["schema_registry.username @ default: \"\"; a name for the password that is given"]
+        ["schema_registry.username @ default: \"\"; a user name, because a password is given"]
     );
 }
 
@@ -471,7 +471,7 @@ fn properties_of_librdkafka_are_passed_on_but_warptapes_own() {
     assert_eq!(value(quoted, &environment, "ssl.ca.location").as_deref(), Some("environment"));
 
     let found = |toml: &str| mistakes(toml, &[], &[]);
-    let allowed = "a table of properties of librdkafka by their names, but those that Warptape sets itself";
+    let allowed = "a table of librdkafka properties by name, except those that Warptape sets itself";
     assert_eq!(
         found("[kafka.properties]\ntransactional.id = \"x\""),
         [format!("kafka.properties.transactional.id @ w.toml:2: a name that is not allowed; {allowed}")]
@@ -539,8 +539,9 @@ fn a_password_among_the_arguments_is_warned_of() {
     let hot = said("--hot-state", "hot_state.url", "redis://user:secret@cache").expect("it has a password");
     assert_eq!(
         hot,
-        "--hot-state has a password, which all users of this machine see in its list of processes: use environment \
-         variable WARPTAPE__HOT_STATE__URL, or WARPTAPE__HOT_STATE__URL_FILE with the path of a file that holds it"
+        "--hot-state contains a password, which all users of this machine can see in the list of processes: \
+         use environment variable WARPTAPE__HOT_STATE__URL, or WARPTAPE__HOT_STATE__URL_FILE with the path \
+         of a file that holds it"
     );
     for exposed in ["kafka:user:secret@broker:9092", "kafka://user:secret@broker:9092"] {
         let log = said("--log", "log.url", exposed).expect("it has a password");

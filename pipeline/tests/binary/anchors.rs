@@ -45,7 +45,7 @@ fn a_signed_log_is_proven_and_an_older_one_is_refused() {
     let (told, _) = texts(&warptape(path, &["journal", "keygen", "key"]), 0);
     assert!(told.contains("key.pub (replay verify --public-key), id "), "{told}");
     let (_, error) = texts(&warptape(path, &["journal", "keygen", "key"]), 2);
-    assert!(error.contains("key is there already"), "{error}");
+    assert!(error.contains("key exists; keys are never overwritten"), "{error}");
     feed_and_run(path, "1", &signing("key"));
     fs::copy(path.join("w.db"), path.join("older.db")).expect("a log that is closed may be copied");
     feed_and_run(path, "2", &signing("key"));
@@ -56,13 +56,16 @@ fn a_signed_log_is_proven_and_an_older_one_is_refused() {
         assert!(told.contains(expected), "{expected:?} is missing in {told}");
     }
     let told = verify(path, &["--from-anchor", "sqlite:other.db"], 0);
-    assert!(told.contains("believed without a public key"), "{told}");
+    assert!(
+        told.contains("accepted without a check of their signatures, because no public key was given"),
+        "{told}"
+    );
     // The earlier copy lacks entries that were anchored since.
     fs::remove_file(path.join("w.db-head")).ok();
     fs::copy(path.join("older.db"), path.join("w.db")).expect("it is ours");
     for place in ["anchors", "sqlite:other.db"] {
         let told = verify(path, &["--public-key", "key.pub", "--from-anchor", place], 1);
-        assert!(told.contains("it was cut off, or replaced by an older one"), "{told}");
+        assert!(told.contains("it was cut, or replaced by an older one"), "{told}");
     }
     let refused = warptape_with(path, &[&["run"][..], &LOG].concat(), &signing("key"));
     assert!(texts(&refused, 1).1.contains("anchors has an anchor of sequence"));
@@ -107,7 +110,7 @@ fn a_stranger_needs_openssl_alone() {
     texts(&openssl(path, &["pkey", "-in", "ours", "-noout", "-text"]).expect("it was here"), 0);
     texts(&openssl(path, &["pkey", "-pubin", "-in", "ours.pub", "-noout"]).expect("it was here"), 0);
     let told = verify(path, &["--public-key", "ours.pub"], 1);
-    assert!(told.contains("signed the entries of sequence 0 to "), "{told}");
+    assert!(told.contains("are not signed with the key "), "{told}");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn lanes_are_wanted_while_there_is_load_and_the_run_is_verified() {
         0,
     )
     .0;
-    assert!(told.contains("lanes are wanted, and 1 were: "), "{told}");
+    assert!(told.contains("lanes are wanted instead of 1: "), "{told}");
     check_why(folder, scales[1], &sequences);
     let verified = texts(&warptape(folder, &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0).0;
     assert!(verified.contains("identical"), "{verified}");
@@ -81,7 +81,10 @@ fn check_why(folder: &Path, scale: Scale, sequences: &[i64]) {
         texts(&warptape(folder, &[&["replay", "why", &sequence][..], more, &LOG].concat()), 0).0
     };
     let told = why(&[]);
-    assert!(told.contains(&format!("before it, entry {} at ", sequences[0])), "{told}");
+    assert!(
+        told.contains(&format!("the previous decision on the same subject, in entry {} at ", sequences[0])),
+        "{told}"
+    );
     let line = |name: &str| {
         let found = told.lines().find(|line| line.split_whitespace().next() == Some(name));
         let found = found.unwrap_or_else(|| panic!("no {name}: {told}"));

@@ -190,7 +190,7 @@ fn explain(path: &Path, slowest: &Value, log: &SqliteLog, told: &Log) {
 
     let words = replay(path, &["why", &name]);
     for expected in
-        [" from there to its commit; ", "wait_ms  until", "why batch ", "why on lane ", "waiting_rows"]
+        [" from publication to its commit; ", "wait_ms  until", "why batch ", "why on lane ", "waiting_rows"]
     {
         assert!(words.contains(expected), "{expected:?} is missing in\n{words}");
     }
@@ -208,7 +208,7 @@ fn explain(path: &Path, slowest: &Value, log: &SqliteLog, told: &Log) {
     assert_eq!(of_batch["batch"]["at"], chain["batch"]["at"]);
     let sum: i64 = of_batch["waits"].as_array().expect("waits").iter().map(|wait| number(&wait["ns"])).sum();
     assert_eq!(sum, number(&of_batch["total_ns"]));
-    assert!(replay(path, &["why", &batch]).contains("first sealed by entry "));
+    assert!(replay(path, &["why", &batch]).contains("sealed first by entry "));
     // The explanation names the entry that placed the group, and explains it.
     let placed = chain["batch"]["placed"]["sequence"].to_string();
     assert!(replay(path, &["why", &placed]).contains("Place: group "));
@@ -288,11 +288,11 @@ fn windows(path: &Path, told: &Log) {
         (middle.sequence - 1, 1)
     );
     let words = replay(path, &["why-not", "1", "--at", &from]);
-    assert!(words.contains("groups that it does not have:") && words.contains("\nbatches: "), "{words}");
+    assert!(words.contains("groups on other lanes:") && words.contains("\nbatches: "), "{words}");
 
     // Nothing was committed before the first entries.
     let none = replay(path, &["slowest", "--since", "sequence:0", "--until", "sequence:1"]);
-    assert_eq!(none, "no signal was committed there whose latency is known\n0 signals looked at\n");
+    assert_eq!(none, "the window has no signal with a known latency\n0 signals checked\n");
 }
 
 fn mistakes(path: &Path) {

@@ -54,7 +54,7 @@ fn config_check_says_ok_or_lists_everything() {
     assert_eq!(
         out,
         "2 mistakes in the configuration:\n  \
-         engine.nod (w.toml:2): found an unknown key; allowed: engine.node, the key most like it\n  \
+         engine.nod (w.toml:2): found an unknown key; allowed: engine.node (the most similar key)\n  \
          topics.partitions (w.toml:4): found 0; allowed: a whole number from 1 to 1024\n"
     );
 
@@ -288,7 +288,7 @@ fn a_fed_market_is_listed_and_read_back() {
     let feed = ["feed", "synth", "--symbols", "5", "--ticks", "1e3", "--batch", "10", "--log", "sqlite:w.db"];
     let (out, error) = texts(&warptape(folder.path(), &feed), 0);
     assert!(out.starts_with("published 1,000 ticks in 1"), "{out}");
-    assert_eq!(error, "sqlite:w.db is a new log: nothing was in it\n");
+    assert_eq!(error, "sqlite:w.db is a new, empty log\n");
 
     let tail = ["tail", "ticks", "--from-beginning", "--exit-at-end", "--log", "sqlite:w.db"];
     let (table, _) = texts(&warptape(folder.path(), &tail), 0);
@@ -410,13 +410,13 @@ fn a_log_that_is_missing_or_no_log_is_exit_2() {
     )
     .unwrap();
     let (_, error) = texts(&warptape(folder.path(), &["topics", "--log", "sqlite:text.db"]), 2);
-    assert!(error.contains("text.db") && error.contains("name a file that warptape made"), "{error}");
+    assert!(error.contains("text.db") && error.contains("name a log that warptape created"), "{error}");
     assert!(!error.contains("does not exist yet"), "who reads is not told to make one: {error}");
     // The path of a file names its log as well.
     assert_eq!(texts(&warptape(folder.path(), &["topics", "--log", "text.db"]), 2).1, error);
     let feed = ["feed", "synth", "--ticks", "1", "--log", "text.db"];
     let (_, error) = texts(&warptape(folder.path(), &feed), 2);
-    assert!(error.contains("or one that does not exist yet"), "{error}");
+    assert!(error.contains("or a file that does not exist yet"), "{error}");
 
     let (_, error) = texts(&warptape(folder.path(), &["topics", "--log", "postgres:x"]), 2);
     assert!(error.contains("log.url (flag --log)") && error.contains("sqlite:PATH"), "{error}");
@@ -454,7 +454,7 @@ fn a_run_that_has_ended_tells_its_reasons_and_that_its_lanes_stopped() {
     let events = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
     run_until_drained(&mut run, &events, "warptape");
     let summary = run.stop("TERM");
-    assert!(summary.contains("of a signal, from the read of its tick to the commit"), "{summary}");
+    assert!(summary.contains("from the read of a tick to the commit of its signal"), "{summary}");
 
     let tail = [&["tail", "journal", "--from-beginning", "--exit-at-end"][..], &log].concat();
     let (journal, _) = texts(&warptape(folder, &tail), 0);
@@ -486,7 +486,7 @@ fn a_recording_without_ticks_is_refused_and_kinds_are_counted() {
         texts(&warptape(folder, &feed), code)
     };
     let (_, error) = feed("none.jsonl", 2);
-    assert!(error.contains("no tick in the whole input: ignored 3×kline"), "{error}");
+    assert!(error.contains("the input has no ticks: ignored 3×kline"), "{error}");
     let (out, _) = feed("raw.jsonl", 0);
     assert!(out.starts_with("published 1 ticks in 1 records") && out.contains("ignored 3×kline"), "{out}");
 }

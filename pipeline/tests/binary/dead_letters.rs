@@ -127,7 +127,7 @@ fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
             line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
         })
     };
-    const EARLIER: &str = "What an earlier call replayed was not sent again";
+    const EARLIER: &str = "Dead letters that an earlier call replayed were not sent again";
     assert!(total(&said, "replayed") == 3 && !said.contains(EARLIER), "{said}");
     assert!(said.contains("1   ticks partition 0\n") && said.contains("2   ticks partition 1\n"), "{said}");
     for (partition, expected) in (0..).zip(TICKS) {
@@ -153,7 +153,7 @@ fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
     // Named letters are sent, and earlier sending is reported.
     let said = dlq(folder, &["replay", "--from", "1", "--to", "2", "--partition", "1"]);
     assert_eq!((total(&said, "replayed"), total(&said, "again")), (2, 2), "{said}");
-    assert!(said.contains("A second call with this range sends it once more"), "{said}");
+    assert!(said.contains("A second call with this range sends these dead letters again"), "{said}");
     assert_eq!(ends(&log, "ticks"), [3, 8]);
     let said = dlq(folder, &["replay", "--offset", "0"]);
     assert_eq!((total(&said, "replayed"), total(&said, "again")), (2, 2), "{said}");
@@ -200,7 +200,7 @@ fn replay_sends_to_what_the_pipeline_reads_and_nowhere_else() {
     assert_eq!((before("ticks"), before("risk.requests")), (vec![2, 4], vec![0, 1]), "{said}");
     let count = |part: &str| said.lines().filter(|line| line.contains(part)).count();
     assert_eq!(count("which the pipeline does not read: not sent"), 10, "{said}");
-    assert!(said.contains("1   said to be from signals partition 0, which"), "{said}");
+    assert!(said.contains("1   from signals partition 0, as they say, which"), "{said}");
     let said = dlq(folder, &["replay", "--from", "0", "--to", "100"]);
     assert_eq!(outputs.map(before), expected, "{said}");
 }

@@ -143,9 +143,9 @@ fn a_journal_is_stepped_through_in_a_terminal() {
     tmux.press(&["Enter"]);
     tmux.await_screen(&["there is no field \"colour\""]);
     tmux.press(&[&["BSpace"; 14][..], &["Enter"]].concat());
-    tmux.await_screen(&["c continues to where it holds", "c goes to: decision=Dispatch && lane=cpu:1"]);
+    tmux.await_screen(&["c searches for it", "c searches for: decision=Dispatch && lane=cpu:1"]);
     tmux.press(&["c"]);
-    let broken = tmux.await_screen(&["Dispatch: batch ", "c goes to: decision=Dispatch"]);
+    let broken = tmux.await_screen(&["Dispatch: batch ", "c searches for: decision=Dispatch"]);
     tmux.press(&["e"]);
     tmux.await_screen(&[" why ", "choice", "  *  lane 1 "]);
     let title = broken.lines().next().expect("a title").trim_end();
@@ -158,7 +158,7 @@ fn a_journal_is_stepped_through_in_a_terminal() {
     tmux.press(&["g"]);
     tmux.write("99999999");
     tmux.press(&["Enter"]);
-    tmux.await_screen(&["there is no entry at sequence 99999999 or behind it; this is the last one"]);
+    tmux.await_screen(&["there is no entry at sequence 99999999 or after it; this is the last one"]);
     tmux.press(&["q"]);
     tmux.await_end(0);
 
@@ -215,7 +215,7 @@ fn scripts_get_the_entries_of_which_a_condition_holds() {
     );
     let none = [&["replay", "debug", "--break", "lane=7", "-o", "json"][..], &LOG].concat();
     let (out, error) = texts(&warptape(path, &none), 0);
-    assert!(out.is_empty() && error.contains("holds of none of the entries 0 to "), "{out}{error}");
+    assert!(out.is_empty() && error.contains("holds for none of the entries 0 to "), "{out}{error}");
     assert_eq!(debug(&["-o", "json", "--count", "3"]).lines().count(), 3);
 
     let refused = |arguments: &[&str], expected: &str| {
@@ -229,7 +229,7 @@ fn scripts_get_the_entries_of_which_a_condition_holds() {
     }
     let nowhere = warptape(path, &["replay", "debug", "--log", "nowhere.db"]);
     assert!(texts(&nowhere, 2).1.contains("nowhere.db: no such file"), "the log comes before the terminal");
-    refused(&["--break", "lane=1 & queue>5"], "character 8: one & means nothing: write &&");
-    refused(&["--at", "yesterday", "-o", "json"], "is no time such as");
+    refused(&["--break", "lane=1 & queue>5"], "character 8: a single & has no meaning: write &&");
+    refused(&["--at", "yesterday", "-o", "json"], "is no bound; give a time such as");
     refused(&["-o", "json", "--partition", "7"], "no entries of a process with the ordinal 7");
 }

@@ -342,7 +342,7 @@ fn tokens_and_tls_keep_others_out() {
 
     run.run_until("it is ready", || (ask("/readyz", &[]) == (200, "ready\n".to_owned())).then_some(()));
     assert_eq!(ask("/livez", &[]), (200, "live\n".to_owned()));
-    let needs = "a token is needed: Authorization: Bearer TOKEN\n";
+    let needs = "a token is required, in the header Authorization: Bearer TOKEN\n";
     for path in ["/metrics", "/health", "/gpu-health", "/gpu-memory", "/performance-metrics"] {
         assert_eq!(ask(path, &[]), (401, needs.to_owned()), "{path}");
         for wrong in

@@ -82,7 +82,7 @@ fn a_file_is_the_run_wherever_it_is() {
     // Existing files are not overwritten.
     let before = fs::read(&to).expect("the file");
     let (_, error) = export(&["--to", to.to_str().expect("UTF-8")], 2);
-    assert!(error.contains("exists already, and nothing is written over"), "{error}");
+    assert!(error.contains("exists, and existing files are never overwritten"), "{error}");
     assert!(fs::read(&to).expect("the file") == before);
 }
 
@@ -267,7 +267,7 @@ fn tables_are_opened_by_polars_and_duckdb() {
     // Existing files are not overwritten, and Arrow files hold the same tables.
     let again = ["replay", "export", "--format", "arrow", "--to", "run-tables"];
     let (_, error) = texts(&run_in(here.path(), &again, "sqlite:market.db"), 2);
-    assert!(error.contains("nothing is written over"), "{error}");
+    assert!(error.contains("existing files are never overwritten"), "{error}");
     said(here.path(), &["replay", "export", "--format", "arrow", "--to", "arrow"], "sqlite:market.db");
     let compare = "\
 import polars as pl

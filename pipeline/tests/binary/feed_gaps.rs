@@ -109,9 +109,9 @@ fn a_sorted_dump_with_a_gap_is_refused_or_followed_whatever_the_batch() {
         let sort = ["csv", DUMP, "--sort", "--batch", batch];
         let (_, refused) = feed(folder, &sort, 2);
         for expected in [
-            "BTCUSDT-aggTrades-2024-08.csv:2: time goes on 19.999 days later, and",
+            "BTCUSDT-aggTrades-2024-08.csv:2: times jump ahead by 19.999 days, and",
             "more than 4 days (`stages.future_max_ms`)",
-            "--follow-gaps has `run` follow, which makes ticks of other feeds late",
+            "with --follow-gaps, `run` follows the gap, and ticks of other feeds",
             "--keep-order, without --sort",
             "`dlq replay` sends them again",
         ] {
@@ -121,7 +121,7 @@ fn a_sorted_dump_with_a_gap_is_refused_or_followed_whatever_the_batch() {
         let follow = [&sort[..], &["--follow-gaps"]].concat();
         let (told, _) = feed(folder, &follow, 0);
         assert!(
-            told.starts_with("published 20 ticks") && told.contains("set to go on behind gaps: 1 times"),
+            told.starts_with("published 20 ticks") && told.contains("moved across gaps 1 times"),
             "{told}"
         );
         let behind_ms = (START_MS + 20 * DAY_MS) as i64;
@@ -145,7 +145,7 @@ fn a_file_in_order_with_a_gap_is_refused_kept_or_followed_in_one_partition_or_ma
             write(folder, "a.csv", &rows(100, 100));
             let csv = ["csv", "a.csv", "--map", MAP, "--batch", batch];
             let refused = feed(folder, &csv, 2).1;
-            assert!(refused.contains("a.csv:102: time goes on 20 days later, and"), "{refused}");
+            assert!(refused.contains("a.csv:102: times jump ahead by 20 days, and"), "{refused}");
             feed(folder, &[&csv[..], &["--follow-gaps"]].concat(), 0);
             let mut of = run(folder);
             assert_eq!((of.late, of.dead), (0, 0));
@@ -163,7 +163,9 @@ fn a_file_in_order_with_a_gap_is_refused_kept_or_followed_in_one_partition_or_ma
     write(folder, "a.csv", &rows(100, 100));
     let (told, _) = feed(folder, &["csv", "a.csv", "--map", MAP, "--keep-order"], 0);
     assert!(
-        told.contains("a.csv: time goes on more than 4 days later 1 times, first in line 102: `run` takes"),
+        told.contains(
+            "a.csv: times jump ahead by more than 4 days 1 times, first in line 102: `run` rejects"
+        ),
         "{told}"
     );
     assert_eq!((words(folder), run(folder).dead), (vec![vec![]], 7));
@@ -177,7 +179,7 @@ fn gaps_between_files_are_gaps_too() {
     write(folder, "b.csv", &rows(0, 50));
     let both = ["csv", "a.csv", "b.csv", "--map", MAP];
     let refused = feed(folder, &both, 2).1;
-    assert!(refused.contains("b.csv:2: time goes on 19.999 days later"), "{refused}");
+    assert!(refused.contains("b.csv:2: times jump ahead by 19.999 days"), "{refused}");
     feed(folder, &[&both[..], &["--follow-gaps"]].concat(), 0);
     let found = run(folder);
     assert_eq!((found.late, found.dead), (0, 0));
@@ -217,7 +219,7 @@ fn files_far_from_what_the_log_has_are_refused_or_fed_as_they_stand() {
         // Its first ticks are dead letters, and the feed warns of it.
         let (told, _) = feed(folder, &[&csv("b.csv")[..], &["--keep-order"]].concat(), 0);
         assert!(
-            told.contains("line 2 is 19.999 days later") && told.contains("and wrong for `run`"),
+            told.contains("line 2 is 19.999 days later") && told.contains("and too far ahead for `run`"),
             "{told}"
         );
         let found = run(folder);
@@ -232,7 +234,7 @@ fn files_far_from_what_the_log_has_are_refused_or_fed_as_they_stand() {
         for option in [None, Some("--follow-gaps"), Some("--sort")] {
             let refused = feed(folder, &[&csv("a.csv")[..], option.as_slice()].concat(), 2).1;
             assert!(refused.contains("a.csv: line 2 is 20 days earlier than"), "{refused}");
-            assert!(refused.contains("late for `run`") && refused.contains("by one command"), "{refused}");
+            assert!(refused.contains("late for `run`") && refused.contains("in one command"), "{refused}");
         }
         let (told, _) = feed(folder, &[&csv("a.csv")[..], &["--keep-order"]].concat(), 0);
         assert!(told.contains("line 2 is 20 days earlier") && told.contains("late for `run`"), "{told}");
@@ -363,7 +365,7 @@ fn a_quiet_symbol_is_told_of_and_followed_where_its_partition_has_no_other() {
         write(folder, "a.csv", &text);
         let csv = ["csv", "a.csv", "--map", MAP];
         let (told, _) = feed(folder, &[&csv[..], option.as_slice()].concat(), 0);
-        let expected = "time goes on more than 4 days later 1 times within a partition";
+        let expected = "times jump ahead by more than 4 days within a partition 1 times";
         assert_eq!(told.contains(expected), option.is_none(), "{told}");
         let found = run(folder);
         assert_eq!((found.late, found.dead), (0, dead));
@@ -383,7 +385,7 @@ fn recordings_are_followed_and_pipes_are_not() {
         let folder = folder.path();
         write(folder, "a.jsonl", &rows);
         let (told, _) = feed(folder, &[&["binance-capture", "V=a.jsonl"][..], option.as_slice()].concat(), 0);
-        let expected = "a.jsonl: time goes on more than 4 days later 1 times, first in line 21";
+        let expected = "a.jsonl: times jump ahead by more than 4 days 1 times, first in line 21";
         assert_eq!(told.contains(expected), option.is_none(), "{told}");
         let found = run(folder);
         assert_eq!((found.late, found.dead), (0, dead));
@@ -398,10 +400,10 @@ fn recordings_are_followed_and_pipes_are_not() {
         std::process::Command::new("sh").args(["-c", &line]).current_dir(folder).output().expect("a shell")
     };
     let refused = texts(&feed("--follow-gaps"), 2).1;
-    assert!(refused.contains("/dev/stdin: --follow-gaps reads a file twice"), "{refused}");
+    assert!(refused.contains("/dev/stdin: --follow-gaps reads the input twice"), "{refused}");
     let told = texts(&feed(""), 0).0;
     assert!(
-        told.contains("/dev/stdin: time goes on more than 4 days later 1 times, first in line 22"),
+        told.contains("/dev/stdin: times jump ahead by more than 4 days 1 times, first in line 22"),
         "{told}"
     );
 }

@@ -62,7 +62,7 @@ fn the_same_file_adds_nothing_unless_it_is_said_again() {
         let (told, _) = texts(&feed(folder.path(), files), 0);
         assert!(told.starts_with("published 0 ticks"), "{told}");
         assert!(
-            told.contains(".csv: the first 100 ticks were in the log and were left out (--again"),
+            told.contains(".csv: the first 100 ticks were already in the log and were left out (--again"),
             "{told}"
         );
     }
@@ -323,7 +323,7 @@ fn numbers_of_all_sizes_come_through_and_what_does_not_fit_stops_nothing() {
     let signed = format!("{map},signed=yes");
     let (_, refused) = feed(&signed, &["--log", "sqlite:refused.db"], 2);
     for expected in
-        ["3 lines have numbers that no tick can hold", "line 7", "99999999999999999999", "--skip-bad"]
+        ["3 lines have numbers that a tick cannot hold", "line 7", "99999999999999999999", "--skip-bad"]
     {
         assert!(refused.contains(expected), "{refused}");
     }
@@ -389,5 +389,5 @@ fn a_capture_that_was_fed_in_part_and_has_changed_is_refused() {
     }
     std::fs::write(&path, text.replace("no row\n", "")).expect("a file");
     let (_, error) = texts(&warptape(folder, &feed), 2);
-    assert!(error.contains("fed before, up to tick 2 and not to its end, and has changed since"), "{error}");
+    assert!(error.contains("fed before, up to tick 2 but not to its end, and has changed since"), "{error}");
 }

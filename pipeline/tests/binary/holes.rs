@@ -76,7 +76,7 @@ fn a_stopped_process_is_named_and_the_newest_signal_of_a_symbol_is_found() {
     run.signal("CONT");
     run_until_drained(&mut run, &log, "warptape");
     run.stop("TERM");
-    check(folder, "stood_still", "it was stopped (SIGSTOP, a suspended machine)");
+    check(folder, "stood_still", "it was stopped (by SIGSTOP or a suspended machine)");
 
     // Without a time, `why` explains the newest signal of a symbol.
     let tail =

@@ -64,7 +64,7 @@ fn a_hot_symbol_is_found() {
     assert!(found.contains(greatest), "the page does not say when group 1/1 had how much of all rows");
     let causes = [
         "lane 1 (cpu:1)      472.130",
-        "behind other batches of the lane",
+        "behind earlier batches of the lane",
         "        1      1      1    54  376 to 388  2026-11-28T08:39:15.979584Z  SYNTH:AAAA 53",
     ];
     check("hot-symbol", &causes);
@@ -74,19 +74,19 @@ fn a_hot_symbol_is_found() {
 fn a_throttled_device_is_found() {
     let causes = [
         "because of lane 1 (cuda:1)",
-        "clock 210 MHz, held down by hardware_thermal_slowdown",
+        "clock 210 MHz, lowered by hardware_thermal_slowdown",
         "ms_per_row",
-        "its device has 89 °C, and its limit is 90 °C",
+        "its device is at 89 °C, its limit is 90 °C",
     ];
     check("throttled-device", &causes);
 
     // The run's page lists it among its events, and the page of a later window as a state in force at its beginning.
-    let heat = "counts with 25 % of its weight: its device has 89 °C";
+    let heat = "counts with 25 % of its weight: its device is at 89 °C";
     let page = report("throttled-device", &[]);
-    assert!(page.contains(heat) && page.contains("was told to end") && !page.contains("In force when"));
+    assert!(page.contains(heat) && page.contains("was told to end") && !page.contains("In force at"));
     let later = report("throttled-device", &["--since", "2026-11-28T08:39:22Z"]);
     let standing = later
-        .split("In force when the window began")
+        .split("In force at the beginning of the window")
         .nth(1)
         .and_then(|rest| rest.split("In the window").next());
     let standing = standing.expect("something was in force");

@@ -86,7 +86,7 @@ fn an_answer_is_explained_where_the_broker_gives_records_their_times() {
     );
 
     let words = command(&["replay", "why", "request:mine"]);
-    assert!(words.contains(" by the log's clock, which gives this topic's records their times; "), "{words}");
+    assert!(words.contains(" by the log's clock, which stamps the records of this topic; "), "{words}");
 
     // Markers of transactions follow the last entry, and are no records.
     let last = entries.last().expect("an entry").sequence.to_string();

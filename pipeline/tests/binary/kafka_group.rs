@@ -335,7 +335,7 @@ fn a_process_that_was_killed_waits_for_its_place_by_the_brokers_protocol() {
     first.kill();
     // The broker keeps the place of a static member for the session timeout.
     let mut again = cluster.start_run(folder, 0);
-    again.await_saying("keeps this process's place");
+    again.await_saying("holds the place of this one");
     cluster.run_on(&mut again);
     cluster.run_to_end(&feed.stop("TERM"), &mut again);
     again.stop("TERM");

@@ -464,8 +464,9 @@ impl TickReader {
 
 /// Returns the number of a feed's ticks in the log, by its summary: published now, and present before.
 pub fn fed(summary: &str) -> u64 {
-    let before =
-        summary.split_once(": the first ").and_then(|(_, rest)| rest.split_once(" ticks were in the log"));
+    let before = summary
+        .split_once(": the first ")
+        .and_then(|(_, rest)| rest.split_once(" ticks were already in the log"));
     let before = before.map_or(0, |(number, _)| number.replace(',', "").parse().expect("a number of ticks"));
     before + published(summary)
 }

@@ -131,7 +131,7 @@ fn what_policies_in_the_shadow_say_is_in_the_journal() {
     assert!(asked[0] >= 1 && asked[1] == 1, "{asked:?}");
     let told = ["tail", "journal", "--from-beginning", "--exit-at-end"];
     let told = texts(&warptape(folder, &[&told[..], &LOG].concat()), 0).0;
-    assert!(told.contains("policy 1 of risk.shadow would have task 0 join the queue of lane "), "{told}");
+    assert!(told.contains("policy 1 of risk.shadow would send task 0 to the queue of lane "), "{told}");
     // Only a run needs the network's file.
     std::fs::remove_file(folder.join("network.bin")).expect("it is there");
     let verify = [&["replay", "verify", "--outputs"][..], &LOG].concat();
@@ -141,9 +141,9 @@ fn what_policies_in_the_shadow_say_is_in_the_journal() {
         let settings = [LANES, ("WARPTAPE__RISK__SHADOW", shadow)];
         texts(&warptape_with(folder, &["config", "check"], &settings), 1).0
     };
-    assert!(check("linucb").contains("other than `linucb`, which learns from what it decides itself"));
+    assert!(check("linucb").contains("except `linucb`, which learns only from its own decisions"));
     assert!(check("fair,fair").contains("each policy is asked once"));
-    assert!(check("dqn:01234567").contains("the hash of one network; those of risk.networks are []"));
+    assert!(check("dqn:01234567").contains("the hash of exactly one network of risk.networks, which are []"));
 }
 
 #[test]
@@ -154,14 +154,14 @@ fn networks_that_cannot_be_used_are_named() {
         texts(&warptape_with(folder, &["config", "check"], &[&[LANES], environment].concat()), 1).0
     };
     assert!(check(&[NETWORKS]).contains("network.bin cannot be read: "));
-    std::fs::write(folder.join("network.bin"), b"nothing of the kind").expect("a file");
+    std::fs::write(folder.join("network.bin"), b"no earlier decision on the same subject").expect("a file");
     assert!(check(&[NETWORKS]).contains("network.bin cannot be used: "));
     let network = network();
     std::fs::write(folder.join("network.bin"), network.to_bytes()).expect("a file");
     let other = check(&[NETWORKS, ("WARPTAPE__RISK__POLICY", "dqn:00000000")]);
-    assert!(other.contains(&format!("those of risk.networks are [dqn:{}]", network.hash())), "{other}");
+    assert!(other.contains(&format!("of risk.networks, which are [dqn:{}]", network.hash())), "{other}");
     let short = check(&[NETWORKS, ("WARPTAPE__RISK__POLICY", "dqn:0")]);
-    assert!(short.contains("of which eight digits are enough"), "{short}");
+    assert!(short.contains("the first eight or more digits of the hash"), "{short}");
     let twice = check(&[("WARPTAPE__RISK__NETWORKS", "network.bin,network.bin")]);
-    assert!(twice.contains("network.bin is there twice"), "{twice}");
+    assert!(twice.contains("network.bin is listed twice"), "{twice}");
 }

@@ -49,13 +49,13 @@ fn a_log_from_a_stranger_is_refused_by_every_command_and_what_is_whole_of_it_is_
     ] {
         let (_, error) = on_log(folder, command, 2);
         for part in
-            ["the trigger \"mine\"", "the view \"endless\"", "no part of a log", "warptape log recover"]
+            ["the trigger \"mine\"", "the view \"endless\"", "not part of a log", "warptape log recover"]
         {
             assert!(error.contains(part), "{command:?}: {part:?} is missing in: {error}");
         }
     }
     let (said, _) = on_log(folder, &["log", "recover"], 0);
-    assert!(said.contains("the trigger \"mine\" is left out: it is no part of a log"), "{said}");
+    assert!(said.contains("the trigger \"mine\" is left out: it does not belong to a log"), "{said}");
     let (said, _) = on_log(folder, &["log", "check"], 0);
     assert!(said.ends_with(": whole\n"), "{said}");
     let log = SqliteLog::open_existing(folder.join("w.db")).expect("a log");
@@ -125,7 +125,7 @@ fn a_log_is_checked_copied_and_recovered() {
         }
     }
     let (said, _) = on_log(folder, &["log", "recover"], 0);
-    for part in [" lost\n", "are given up", "goes on from what was whole", "w.db-damaged-1"] {
+    for part in [" lost\n", "are given up", "now holds all intact contents", "w.db-damaged-1"] {
         assert!(said.contains(part), "{part:?} is missing in: {said}");
     }
     let (said, _) = on_log(folder, &["log", "check"], 0);

@@ -174,7 +174,7 @@ fn each_fault_of_a_pipeline_has_its_alert() {
         alert: "WarptapeDeadLetterFlood",
         effect: "warptape_dead_letters_total{} > 0",
         component: "dead_letters",
-        reason: "could not be processed",
+        reason: "dead letters among",
         ..fault("poisoned", &poisoned.endpoint)
     };
     poison.check(&prometheus, Some(poisoned_since));
@@ -182,7 +182,7 @@ fn each_fault_of_a_pipeline_has_its_alert() {
         alert: "WarptapeHotStateLost",
         effect: "warptape_hot_state_connected{} == 0",
         component: "hot_state",
-        reason: "Redis lost since",
+        reason: "no connection to Redis for",
         ..fault("without-redis", &without_redis.endpoint)
     };
     no_redis.check(&prometheus, Some(without_redis_since));
@@ -190,7 +190,7 @@ fn each_fault_of_a_pipeline_has_its_alert() {
         alert: "WarptapeLaneHung",
         effect: "warptape_lane_stalled_seconds{} > 2",
         component: "lanes",
-        reason: "has been at the same batch for",
+        reason: "has been working on one batch for",
         // Unfinished work of the lane is not committed.
         consequences: &["WarptapeLag", "WarptapeLagLarge", "WarptapePartitionPaused"],
         ..fault("hung", &hung.endpoint)
@@ -200,7 +200,7 @@ fn each_fault_of_a_pipeline_has_its_alert() {
         alert: "WarptapeLag",
         effect: "warptape_partition_lag_seconds{} > 2",
         component: "lag",
-        reason: "records behind, the first for",
+        reason: "records behind; the first has waited for",
         ..fault("slow", &slow.endpoint)
     };
     lag.check(&prometheus, None);
@@ -241,7 +241,7 @@ fn a_lost_broker_has_its_alert_and_its_lag_is_not_known() {
         alert: "WarptapeLogLost",
         effect: "warptape_log_lost_seconds{} > 0",
         component: "log",
-        reason: "broker lost since",
+        reason: "broker lost ",
         // Nothing can be committed, and the last transaction is open.
         consequences: &[
             "WarptapeNotReady",
@@ -253,7 +253,7 @@ fn a_lost_broker_has_its_alert_and_its_lag_is_not_known() {
     };
     fault.check(&prometheus, Some(Instant::now()));
     let (state, reason) = component(&endpoint, "lag").expect("an answer");
-    assert!(state == "degraded" && reason.contains("has not been known for"), "{state}: {reason}");
+    assert!(state == "degraded" && reason.contains("has been unknown for"), "{state}: {reason}");
     prometheus.run_until("its lag is not known", || {
         (prometheus.count("warptape_partition_lag_seconds") == 0).then_some(())
     });
@@ -320,7 +320,7 @@ fn fill(disk: &Disk) {
         alert: "WarptapeDiskNearlyFull",
         effect: "warptape_log_disk_free_bytes{} < 0.1 * warptape_log_disk_size_bytes{}",
         component: "log",
-        reason: "the disk below the log has ",
+        reason: "the disk of the log has ",
         consequences: &[],
     };
     fault.check(&prometheus, Some(Instant::now()));

@@ -323,7 +323,7 @@ fn a_registry_that_gives_one_id_to_all_schemas_is_not_believed() {
     configure(folder.path(), &stub.url(), "");
     for arguments in [&RUN[..], &FEED] {
         let (_, error) = texts(&warptape(folder.path(), arguments), 1);
-        let named = ["id 70000", "another schema is kept under that id", &stub.url()];
+        let named = ["id 70000", "holds another schema under that id", &stub.url()];
         assert!(named.iter().all(|word| error.contains(word)), "{error}");
     }
     // No unreadable record was written: once the registry is right, all goes on.

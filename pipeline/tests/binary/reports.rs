@@ -57,7 +57,7 @@ fn a_report_is_a_page_of_the_run() {
     }
     // Existing files are not overwritten, and nothing unfinished is left.
     let (_, error) = report(here.path(), &["--to", "run.html"], 2);
-    assert!(error.contains("exists already, and nothing is written over"), "{error}");
+    assert!(error.contains("exists, and existing files are never overwritten"), "{error}");
     assert_eq!(fs::read_to_string(here.path().join("run.html")).expect("the page"), page);
     assert!(!here.path().join("run.html-unfinished").exists());
 
@@ -79,7 +79,7 @@ fn a_report_is_a_page_of_the_run() {
     assert!(window.contains("Not verified") && window.contains("since entry 20, until entry 40"), "{window}");
     for (arguments, expected) in [
         (["--to", "x.html", "--slowest", "51"], "51 is not in 0..=50"),
-        (["--to", "x.html", "--since", "yesterday"], "no time such as"),
+        (["--to", "x.html", "--since", "yesterday"], "no bound; give a time such as"),
         (["--to", "no/x.html", "--slowest", "1"], "cannot be written"),
     ] {
         let code = if expected == "cannot be written" { 1 } else { 2 };

@@ -145,7 +145,7 @@ fn rows_of_csv_and_of_parquet_are_answered_alike() {
         &bad,
     );
     let (_, error) = ask(folder.path(), &["price", bad.to_str().expect("a path in UTF-8")], 2);
-    assert!(error.contains("bad.parquet: row 2, column `strike`: `NaN` is no number"), "{error}");
+    assert!(error.contains("bad.parquet: row 2, column `strike`: `NaN` is not a number"), "{error}");
     run.stop("TERM");
     let (told, _) =
         texts(&warptape(folder.path(), &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0);
@@ -240,9 +240,9 @@ fn who_waits_in_vain_is_told_what_to_do_and_where_the_answer_will_be() {
     let (out, error) = ask(folder.path(), &flags, 1);
     assert!(out.is_empty(), "{out}");
     for part in [
-        "no pipeline runs on sqlite:w.db: `warptape run --log sqlite:w.db` starts one; waiting for it, 1 s at most\n",
+        "no pipeline runs on sqlite:w.db; waiting for one for at most 1 s: start it with `warptape run --log sqlite:w.db`\n",
         "no result of early within 1 s",
-        "it is cancelled, unless it was answered meanwhile",
+        "the request was cancelled, unless it was answered meanwhile",
         "`warptape tail risk.results --from-beginning --log sqlite:w.db`",
     ] {
         assert!(error.contains(part), "{part:?} is missing in: {error}");
@@ -317,7 +317,7 @@ fn a_standard_error_that_is_missed_is_exit_3_and_a_request_of_hours_is_refused()
     };
     let (out, error) = ask(folder.path(), &simulation("512", "2"), 3);
     assert!(out.contains("missed     the standard error is greater"), "{out}");
-    assert!(error.contains("after 512 samples, 1e-9 was wanted: raise paths_max"), "{error}");
+    assert!(error.contains("after 512 samples, but 1e-9 was requested: raise paths_max"), "{error}");
     let (_, error) = ask(folder.path(), &simulation("200000000", "65536"), 1);
     assert!(error.contains("error: BAD_PARAMETER problem: estimated to take 131072"), "{error}");
     run.stop("TERM");
@@ -388,7 +388,7 @@ fn what_cannot_be_asked_is_exit_2_and_makes_no_log() {
         |name: &str, partitions: i32| TopicSpec { name: name.to_owned(), partitions, ..TopicSpec::default() };
     log.create_topics(&[topic("risk.requests", 2), topic("risk.results", 3)]).expect("new topics");
     let (_, error) = ask(folder.path(), &[&OPTION[..], &GIVEN].concat(), 2);
-    assert!(error.contains("risk.requests 2 and risk.results 3: they must be as many"), "{error}");
+    assert!(error.contains("risk.requests 2 and risk.results 3: the numbers must be equal"), "{error}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn a_run_is_a_trace_by_perfettos_own_definitions() {
     }
     // At first the wanted number is that of the lanes, and each wish sets another number.
     assert_eq!(found["counters"]["lanes wanted"], wishes + 1, "{found}");
-    let of_wishes = found["instants"]["another number of lanes is wanted"].as_u64().unwrap_or(0);
+    let of_wishes = found["instants"]["number of wanted lanes changes"].as_u64().unwrap_or(0);
     assert_eq!(of_wishes, wishes, "{found}");
     for track in ["lane 0 (cpu:0)", "lane 1 (cpu:1)", "partition 0", "partition 1", "commits", "moves"] {
         let tracks = found["tracks"].as_array().expect("tracks");
@@ -121,7 +121,7 @@ fn a_run_is_a_trace_by_perfettos_own_definitions() {
 
     // Existing files are not overwritten.
     let (_, error) = run_in(folder, &to, 2);
-    assert!(error.contains("run.pftrace exists already, and nothing is written over"), "{error}");
+    assert!(error.contains("run.pftrace exists, and existing files are never overwritten"), "{error}");
 
     // A window has less, and the JSON says so as well.
     let since = format!("sequence:{}", entries / 2);
@@ -144,7 +144,7 @@ fn a_log_without_a_journal_has_no_timeline() {
     assert!(error.contains("journal"), "{error}");
     let (_, error) =
         run_in(folder, &["replay", "timeline", "--to", "run.pftrace", "--since", "yesterday"], 2);
-    assert!(error.contains("no time such as"), "{error}");
+    assert!(error.contains("no bound; give a time such as"), "{error}");
     // A window that ends before it begins is an error, not an empty one.
     let window = ["--since", "2026-11-24T03:00:00Z", "--until", "2026-11-24T02:00:00Z"];
     for command in [
@@ -154,7 +154,7 @@ fn a_log_without_a_journal_has_no_timeline() {
         &["slowest", "3"],
     ] {
         let (_, error) = run_in(folder, &[&["replay"], command, &window].concat(), 2);
-        assert!(error.contains("nothing lies between them"), "{error}");
+        assert!(error.contains("the window is empty"), "{error}");
     }
     let (_, error) =
         texts(&warptape(folder, &["replay", "timeline", "--to", "x", "--log", "sqlite:nowhere.db"]), 2);

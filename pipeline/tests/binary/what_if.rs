@@ -32,13 +32,13 @@ fn modelled_runs_are_sides_of_a_diff(folder: &Path, ask: impl Fn(&[&str], i32) -
         assert!(said.contains("identical"), "{said}");
     }
     let said = command(&["replay", "diff", "sqlite:same.db", "sqlite:again.db"], 0);
-    assert!(said.contains("entries say the same") && said.contains("signals: not compared"), "{said}");
+    assert!(said.contains("entries are the same") && said.contains("signals: not compared"), "{said}");
     let said = command(&["replay", "diff", "sqlite:a.db", "sqlite:slow.db"], 1);
     for expected in [
         "A  sqlite:a.db: 1 life",
         "B  sqlite:slow.db (modelled from sqlite:a.db): 1 life",
         "scheduler.row_deadline_ns",
-        "what lanes did:",
+        "work of lanes:",
     ] {
         assert!(said.contains(expected), "{expected:?} is missing in\n{said}");
     }
@@ -93,11 +93,11 @@ fn a_recorded_run_is_modelled_under_another_configuration() {
 
     modelled_runs_are_sides_of_a_diff(path, ask);
     for (asked, expected) in [
-        (["--policy", "dice"], "of tasks there are: fair, "),
-        (["--lose", "cpu:5@+0"], "there is no such lane; there are: 0 (cpu:0), 1 (cpu:1)"),
-        (["--lose", "1@+9999"], "after the recorded window begins"),
+        (["--policy", "dice"], "policies of tasks: fair, "),
+        (["--lose", "cpu:5@+0"], "there is no such lane; the lanes are: 0 (cpu:0), 1 (cpu:1)"),
+        (["--lose", "1@+9999"], "after the beginning of the recorded window"),
         (["--set", "scheduler.nothing=1"], "no such field in this journal"),
-        (["--set", "nothing"], "KEY=VALUE is expected"),
+        (["--set", "nothing"], "give KEY=VALUE"),
         (["--partition", "7"], "no entries of a process with the ordinal 7"),
     ] {
         let (_, error) = ask(&asked, 2);

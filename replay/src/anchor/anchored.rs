@@ -53,7 +53,7 @@ pub enum AnchoredError {
     },
     /// It holds no anchor.
     #[error(
-        "{place}: holds no anchor ({unreadable} lines are no anchors, {foreign} are signed by other keys)"
+        "{place}: holds no anchor ({unreadable} lines are not anchors, {foreign} anchors are signed with other keys)"
     )]
     None {
         /// The file, or the log.

@@ -83,12 +83,12 @@ impl<'a> AnchorCheck<'a> {
         };
         let Some(key) = self.keys.iter().find(|key| key.id() == anchor.key) else { return Ok(None) };
         if !anchor.is_by(key) {
-            return Err(forged(format!("its signature is none by the key {}", anchor.key)));
+            return Err(forged(format!("its signature was not made with the key {}", anchor.key)));
         }
         let statement = &anchor.statement;
         let found = (statement.topic.as_str(), statement.partition, statement.sequence, statement.hash);
         if found != (self.topic, partition, sequence, entry.hash) {
-            return Err(forged(format!("its anchor is of another entry: {statement}")));
+            return Err(forged(format!("its anchor belongs to another entry: {statement}")));
         }
         Ok(Some(statement.told))
     }
@@ -175,7 +175,8 @@ impl<'a> AnchorCheck<'a> {
             if range.first > 0 {
                 let first = range.first;
                 notes.push(format!(
-                    "{topic} begins at offset {first}: what the life of {life} ns told was not compared"
+                    "{topic} begins at offset {first}: lifecycle records of the process that started at \
+                     {life} ns were not compared"
                 ));
                 continue;
             }
@@ -224,11 +225,16 @@ impl<'a> AnchorCheck<'a> {
         }
         if let Some(Anchored { source, partitions, unreadable, foreign, is_verified, .. }) = self.anchored {
             let count: usize = partitions.values().map(|partition| partition.entries.len()).sum();
-            let how = if *is_verified { "verified" } else { "believed without a public key" };
+            let how = if *is_verified {
+                "verified"
+            } else {
+                "accepted without a check of their signatures, \
+                                                             because no public key was given"
+            };
             notes.push(format!("{count} anchors of {source} were compared, {how}"));
             if unreadable + foreign > 0 {
                 notes.push(format!(
-                    "{source}: {unreadable} lines are no anchors, and {foreign} anchors are signed by other keys"
+                    "{source}: {unreadable} lines are not anchors, and {foreign} anchors are signed with other keys"
                 ));
             }
             let others = partitions.keys().filter(|(anchored, _)| anchored != topic);

@@ -49,7 +49,7 @@ pub enum KeyError {
         source: io::Error,
     },
     /// The file holds something else.
-    #[error("{}: {found}; {expected} is wanted, as `warptape journal keygen` or `openssl genpkey -algorithm ed25519` makes it", path.display())]
+    #[error("{}: {found}; expected {expected}, as written by `warptape journal keygen` or `openssl genpkey -algorithm ed25519`", path.display())]
     NoKey {
         /// The file.
         path: PathBuf,
@@ -59,7 +59,7 @@ pub enum KeyError {
         expected: &'static str,
     },
     /// Others may read or write the private key.
-    #[error("{}: others than its owner and group may use the private key (mode {mode:03o}); restrict it: chmod 600", path.display())]
+    #[error("{}: users other than the owner and the group can access the private key (mode {mode:03o}); run chmod 600 on the file", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -148,7 +148,7 @@ fn read_text(path: &Path) -> Result<String, KeyError> {
     let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
     let length = fs::metadata(path).map_err(unreadable)?.len();
     if length > FILE_BYTES_MAX {
-        return Err(unreadable(io::Error::other(format!("its {length} bytes are too many for a key"))));
+        return Err(unreadable(io::Error::other(format!("it has {length} bytes, too many for a key"))));
     }
     fs::read_to_string(path).map_err(unreadable)
 }
@@ -165,7 +165,8 @@ fn refuse_exposed(path: &Path) -> Result<(), KeyError> {
         return Err(KeyError::Exposed { path: path.to_owned(), mode });
     }
     if mode & 0o040 != 0 {
-        tracing::warn!(path = %path.display(), "its group may read the private key that signs the journal");
+        tracing::warn!(path = %path.display(), "the group of the file can read the private key that signs \
+                                                the journal");
     }
     Ok(())
 }
@@ -178,13 +179,13 @@ fn refuse_exposed(_: &Path) -> Result<(), KeyError> {
 /// The bytes of the only block of a PEM file, which must have this label.
 fn pem(text: &str, label: &str) -> Result<Vec<u8>, &'static str> {
     let mut lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("-----BEGIN "));
-    let Some(begin) = lines.next() else { return Err("it is no PEM file") };
+    let Some(begin) = lines.next() else { return Err("it is not a PEM file") };
     match begin.trim_start_matches("-----BEGIN ").trim_end_matches("-----") {
         found if found == label => {}
         "ENCRYPTED PRIVATE KEY" => return Err("its private key is encrypted"),
         "PRIVATE KEY" => return Err("it holds a private key"),
         "PUBLIC KEY" => return Err("it holds a public key"),
-        _ => return Err("it holds something else than a key"),
+        _ => return Err("it holds something other than a key"),
     }
     let body: String = lines.by_ref().take_while(|line| !line.starts_with("-----END ")).collect();
     if lines.any(|line| line.starts_with("-----BEGIN ")) {

@@ -128,7 +128,7 @@ impl FromStr for Anchor {
         // A number can be written in several ways, but only the signed one is accepted.
         match anchor.to_string() == line {
             true => Ok(anchor),
-            false => Err(Unreadable { what: "something follows, or numbers are not written plainly" }),
+            false => Err(Unreadable { what: "it has extra text, or numbers in another form" }),
         }
     }
 }

@@ -124,8 +124,7 @@ pub fn why_batch(
     }
     if transaction.is_none() {
         unknown.push(
-            "which transaction has its records: none that the journal tells of was sealed with them"
-                .to_owned(),
+            "the transaction with its records: no transaction in the journal was sealed with them".to_owned(),
         );
     }
     let (waits, total_ns) = waits(&batch);

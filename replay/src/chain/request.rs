@@ -154,7 +154,7 @@ pub fn why_request(
     let from_ns = begin(created_ns, created_clock, received_ns, &mut unknown);
     let task = task_facts(&rounds, &found.result);
     if task.is_none() && found.result.decision_sequence >= 0 {
-        unknown.push("what the scheduler had of it: the entries that tell were removed".to_owned());
+        unknown.push("its task in the scheduler: the journal entries were removed".to_owned());
     }
     if transaction.committed_ns().is_none() {
         unknown.push(super::signal::NO_COMMIT.to_owned());
@@ -203,7 +203,7 @@ pub fn why_request(
 fn begin(created_ns: i64, clock: Option<Clock>, received_ns: i64, unknown: &mut Vec<String>) -> i64 {
     if created_ns > received_ns {
         unknown.push(format!(
-            "how long it waited to be read: {} is ahead of the process's by {} ns at least, so that the waits begin when the process had it",
+            "how long it waited to be read: {} is ahead of the clock of the process by at least {} ns, so the waits begin with its arrival at the process",
             words_of(clock),
             created_ns.saturating_sub(received_ns)
         ));
@@ -238,7 +238,7 @@ fn created(
             Ok((record.timestamp_ns, clock))
         }
         Err(ReplayError::NoRecord { .. }) => {
-            unknown.push("when the request was published: it is not there any more".to_owned());
+            unknown.push("when the request was published: its record was removed".to_owned());
             Ok((result.received_ns, Some(Clock::Process)))
         }
         Err(error) => Err(error),
@@ -390,10 +390,8 @@ mod tests {
         assert_eq!(begin(150, Some(Clock::Log), 130, &mut unknown), 130);
         assert_eq!(
             unknown,
-            [
-                "how long it waited to be read: the log's clock is ahead of the process's by 20 ns at least, so that the waits begin \
-                 when the process had it"
-            ]
+            ["how long it waited to be read: the log's clock is ahead of the clock of the process by at \
+                 least 20 ns, so the waits begin with its arrival at the process"]
         );
     }
 }

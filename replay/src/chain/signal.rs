@@ -19,8 +19,9 @@ use crate::partition_reader::PartitionReader;
 use crate::{ReplayError, ReplayProgress, VerifyOptions};
 
 /// Words for a commit whose time the journal does not tell.
-pub(crate) const NO_COMMIT: &str = "when it was committed: that it was is certain, since a journal has entries of committed transactions alone; \
-                                    when, a later transaction says, which the last one of a process life does not have";
+pub(crate) const NO_COMMIT: &str = "when it was committed: a journal holds only committed transactions, but \
+                                    the time of a commit is in a later transaction, and this is the last one \
+                                    of its process life";
 
 /// Explains a signal.
 ///
@@ -144,23 +145,24 @@ fn unknown(context: &Context, transaction: &Transaction, way: Option<&Way>, tick
     let mut unknown = Vec::new();
     if context.is_older(tick.created_ns) {
         unknown.push(
-            "since when the process had the partition, and whether pauses had ended before: the journal was read from a checkpoint on \
-             that is later than the record, so that what was before it counts as reading, but for a pause that reached it"
+            "when the process got the partition and when earlier pauses ended: the journal was read from a \
+             checkpoint later than the record, so the time before it counts as reading, except a pause that \
+             lasted until then"
                 .to_owned(),
         );
     }
     match way {
         None => unknown.push(
-            "when the record came and which batch it was in: the entries that tell were removed; the time until the seal counts as reading"
+            "when the record arrived and in which batch it was: the journal entries were removed; the time until the seal counts as reading"
                 .to_owned(),
         ),
         Some(way) if way.batch.is_none() => unknown.push(format!(
-            "which of the batches {} it was in: rows of several records came together, and the log does not tell their order in them any \
-             more; the time from their arrival to the seal counts as waiting for commits",
+            "in which of the batches {} it was: rows of several records arrived together, and their order is \
+             no longer in the log; the time from their arrival to the seal counts as waiting for commits",
             way.candidates.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
         )),
         Some(way) if way.complete.is_none() => unknown.push(
-            "when the rows of other groups were done that came of the same records: that counts as waiting for commits".to_owned(),
+            "when rows of other groups from the same records were done: this time counts as waiting for commits".to_owned(),
         ),
         Some(_) => {}
     }
@@ -276,8 +278,7 @@ fn explain(
 }
 
 /// Words for decisions whose state is not available.
-pub(crate) const NO_STATE: &str =
-    "what was chosen among: the entries that tell the state were removed, or this software decides otherwise";
+pub(crate) const NO_STATE: &str = "the alternatives of the choice: the entries with the state were removed, or this software decides differently";
 
 /// The explanation of an entry's decision, with the scheduler before it; `None` if that state is gone, or this software
 /// steps to another one.
@@ -315,10 +316,10 @@ pub(crate) fn read_record(
     };
     let found = log.topic(topic)?;
     let range = found.and_then(|info| info.offsets.get(usize::try_from(partition).ok()?).copied());
-    let range = range.ok_or_else(|| mistake("there is no such partition"))?;
+    let range = range.ok_or_else(|| mistake("the partition does not exist"))?;
     if range.first >= range.next {
         return Err(mistake(
-            "the partition has no records; an export has ticks and signals where it was written with --with-ticks",
+            "the partition has no records; an export has ticks and signals only if it was written with --with-ticks",
         ));
     }
     if offset < range.first || offset >= range.next {

@@ -55,23 +55,19 @@ impl Slowest {
         let reasons = [
             (
                 self.without_commit,
-                "has no time of its commit in the journal, as the last ones of a process life",
-                "have no time of their commit in the journal, as the last ones of a process life",
+                "has no commit time in the journal, like the last signals of a process life",
+                "have no commit time in the journal, like the last signals of a process life",
             ),
-            (
-                self.without_tick,
-                "came of a tick record that is not there any more",
-                "came of tick records that are not there any more",
-            ),
+            (self.without_tick, "has a tick record that was removed", "have tick records that were removed"),
             (
                 self.without_record,
-                "is not in this log, as in an export without --with-ticks, or cannot be read",
-                "are not in this log, as in an export without --with-ticks, or cannot be read",
+                "is not in this log (as in an export without --with-ticks) or cannot be read",
+                "are not in this log (as in an export without --with-ticks) or cannot be read",
             ),
         ];
         reasons.into_iter().filter(|(count, ..)| *count > 0).map(move |(count, one, many)| match count {
-            1 => format!("1 signal is not among them: it {one}"),
-            _ => format!("{} signals are not among them: they {many}", number(count)),
+            1 => format!("1 signal is left out: it {one}"),
+            _ => format!("{} signals are left out: they {many}", number(count)),
         })
     }
 }

@@ -134,27 +134,32 @@ enum FieldKind {
 /// The fields with their names and meanings, in the order in which help lists them.
 pub const FIELDS: [(Field, &str, &str); 18] = [
     (Field::Sequence, "sequence", "sequence of the entry"),
-    (Field::At, "at", "its time, such as 2026-11-24T03:00:00Z, or ns since the epoch"),
-    (Field::Input, "input", "kind of its input, such as Arrived or LaneLost"),
+    (Field::At, "at", "time of the entry, such as 2026-11-24T03:00:00Z, or in ns since the epoch"),
+    (Field::Input, "input", "kind of the input of the entry, such as Arrived or LaneLost"),
     (Field::Decision, "decision", "kind of a decision, such as Dispatch or Place"),
-    (
-        Field::Reason,
-        "reason",
-        "why it was decided, such as DEADLINE; also what was reported with a lost lane",
-    ),
-    (Field::Batch, "batch", "number of the batch that is dispatched or completed"),
-    (Field::Group, "group", "symbol group that the input or decision is about"),
-    (Field::Task, "task", "risk task that it is about"),
+    (Field::Reason, "reason", "reason of a decision, such as DEADLINE, or the reported cause of a lost lane"),
+    (Field::Batch, "batch", "number of a dispatched or completed batch"),
+    (Field::Group, "group", "symbol group of the input or decision"),
+    (Field::Task, "task", "risk task of the input or decision"),
     (Field::Lane, "lane", "lane, by index or device: lane=1, lane=cuda:1"),
-    (Field::Queue, "queue", "rows that wait for the lane; for all groups where no lane is named"),
-    (Field::InFlight, "in_flight", "rows that the lane has in flight; of all lanes where none is named"),
+    (Field::Queue, "queue", "rows that wait for the lane; without a lane in the condition, all waiting rows"),
+    (
+        Field::InFlight,
+        "in_flight",
+        "rows in flight on the lane; without a lane in the condition, on all lanes",
+    ),
     (Field::Breaker, "breaker", "state of the lane's breaker: CLOSED, OPEN or HALF_OPEN"),
-    (Field::Ready, "ready", "whether the lane works: true or false"),
+    (Field::Ready, "ready", "true if the lane is ready for work"),
     (Field::Partition, "partition", "partition of the ticks"),
-    (Field::Waiting, "waiting", "rows of the partition that wait; of all where none is named"),
-    (Field::Paused, "paused", "whether the partition is paused: true or false"),
-    (Field::Tasks, "tasks", "number of risk tasks that are known"),
-    (Field::Differs, "differs", "whether the entry is not what this software decides: true or false"),
+    (
+        Field::Waiting,
+        "waiting",
+        "waiting rows of the partition; without a partition in the condition, of all \
+                                 partitions",
+    ),
+    (Field::Paused, "paused", "true if the partition is paused"),
+    (Field::Tasks, "tasks", "number of known risk tasks"),
+    (Field::Differs, "differs", "true if this software decides differently than the entry"),
 ];
 
 const BREAKERS: [&str; 3] = ["CLOSED", "OPEN", "HALF_OPEN"];

@@ -75,7 +75,8 @@ impl Plan {
             // Clocks of processes may differ, so one process may have continued from a transaction that another sealed
             // later by its own clock.
             _ => {
-                let note = "the journals do not agree at the end of the window: it was moved to their ends";
+                let note = "the journals do not agree at the end of the window, so the window was moved to \
+                            their ends";
                 planning.plan.notes.push(note.to_owned());
                 planning.scan(&wanted, false)?
             }
@@ -92,7 +93,7 @@ impl Plan {
 /// Describes the entries of a journal that are copied for a window.
 fn written(entries: &Entries<'_>, range: OffsetRange) -> Result<Option<String>, ReplayError> {
     let reach = entries.reach_of(range)?;
-    let words = "a window begins with the start or checkpoint before it, and ends with the last transaction that was sealed in it";
+    let words = "an export begins with the start or checkpoint before its window, and ends with the last transaction sealed in the window";
     Ok(reach.map(|reach| format!("of the journal, {reach}: {words}")))
 }
 
@@ -323,7 +324,7 @@ impl Planning<'_> {
         let ([only], true) = (segments.as_slice(), self.topics.contains_key(&sources.snapshots)) else {
             if segments.len() > 1 {
                 let note = format!(
-                    "{}/{partition}: the stage configuration changes within the window, so all ticks before it are in the file, too",
+                    "{}/{partition}: the stage configuration changes within the window, so the file also has all earlier ticks",
                     sources.ticks
                 );
                 self.plan.notes.push(note);

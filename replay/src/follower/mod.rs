@@ -158,7 +158,7 @@ impl<'a> Follower<'a> {
             Some(journal) => {
                 let (next, first) = (journal.next(), range.first);
                 let words = format!(
-                    "{topic}/{partition}: the log has removed entries before they were verified, from offset {next} to {first}"
+                    "{topic}/{partition}: entries from offset {next} to {first} were removed before they were verified"
                 );
                 self.note(words);
                 // The transactions that processes sealed meanwhile are unknown.

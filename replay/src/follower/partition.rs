@@ -207,7 +207,7 @@ impl PartitionFollower {
         if is_headless {
             // The comparison begins again behind the gap.
             self.notes.push(format!(
-                "outputs of offsets {next} to {} are not compared: no entry that can be read accounts for them",
+                "outputs of offsets {next} to {} are not compared, because no readable entry accounts for them",
                 resumed.range.first
             ));
             self.next = None;
@@ -267,7 +267,7 @@ impl PartitionFollower {
             (&place.sources.ticks, place.partition, self.next.unwrap_or(range.first));
         if from < range.next {
             let last = range.next - 1;
-            self.notes.push(format!("{topic}/{partition}: the records {from} to {last} were given up, no transaction is made of them"));
+            self.notes.push(format!("{topic}/{partition}: records {from} to {last} were given up; no transaction contains their outputs"));
             self.next = Some(range.next);
         }
     }
@@ -420,7 +420,7 @@ impl PartitionPlace<'_> {
     fn skipped(&self, from: i64, to: i64) -> String {
         let (topic, partition) = (&self.sources.ticks, self.partition);
         format!(
-            "{topic}/{partition}: outputs of offsets {from} to {to} are not compared: ticks before them were removed, and no snapshot is of there"
+            "{topic}/{partition}: outputs of offsets {from} to {to} are not compared, because earlier ticks were removed and no snapshot covers them"
         )
     }
 

@@ -38,13 +38,13 @@ pub enum TablesError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// The target exists already.
-    #[error("{}: it exists already, and nothing is written over; name a folder that does not exist yet, or an empty one", .path.display())]
+    #[error("{}: it exists, and existing files are never overwritten; name a new or an empty folder", .path.display())]
     Taken {
         /// The existing path.
         path: PathBuf,
     },
     /// A file cannot be written.
-    #[error("{}: cannot be written ({cause}); check the folder's permissions and the room on the disk", .path.display())]
+    #[error("{}: cannot be written ({cause}); check the permissions of the folder and the free space on the disk", .path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
@@ -145,7 +145,7 @@ impl Unfinished {
             cause: cause.to_owned(),
         };
         let Some(name) = to.file_name() else {
-            return Err(unwritable(to, "it has no name of its own; name a folder that does not exist yet"));
+            return Err(unwritable(to, "the path has no last name; name a folder that does not exist yet"));
         };
         let mut name = name.to_owned();
         name.push("-unfinished");
@@ -153,7 +153,7 @@ impl Unfinished {
         fs::create_dir(&path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => unwritable(
                 &path,
-                "it exists: another export is writing it, or one was killed; remove it if none runs",
+                "it exists: another export is writing it, or an export was killed; remove it if no export runs",
             ),
             _ => unwritable(&path, &error.to_string()),
         })?;

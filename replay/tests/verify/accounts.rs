@@ -47,7 +47,8 @@ fn entries_that_are_missing_behind_the_last_account_are_noticed() {
             let (topic, group) = ("journal".to_owned(), "group".to_owned());
             let expected = JournalEnd { topic, partition: 0, group, next_sequence, committed_sequence };
             assert_eq!(*found, expected);
-            let missing = format!(" {} are missing at the end of the journal", journal.len() - length);
+            let missing =
+                format!(" {} entries are missing at the end of the journal", journal.len() - length);
             assert!(report.to_string().contains(&missing), "{report}");
         }
     }
@@ -114,7 +115,7 @@ fn a_changed_tick_that_changes_no_signal_is_found() {
     assert_eq!((found.first_offset, found.next_offset), (7, 8), "{found}");
     assert_ne!(found.expected, found.found);
     assert!(
-        found.to_string().starts_with("ticks partition 1 offsets 7 to 7: not the ticks that were"),
+        found.to_string().starts_with("ticks partition 1 offsets 7 to 7: these are not the ticks that were"),
         "{found}"
     );
 }
@@ -144,7 +145,7 @@ fn ticks_that_end_before_what_was_committed_are_an_error() {
     let error = verified(&Tampered::trimmed(&recording.log, "ticks", 1, ticks), &options()).unwrap_err();
     assert!(matches!(error, ReplayError::TicksEnd { .. }), "{error}");
     let expected = format!(
-        "topic \"ticks\" partition 1 ends at offset {}, and group \"group\" has committed {committed}",
+        "topic \"ticks\" partition 1 ends at offset {}, but group \"group\" has committed offset {committed}",
         committed - 3
     );
     assert!(error.to_string().contains(&expected), "{error}");

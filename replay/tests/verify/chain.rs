@@ -287,7 +287,7 @@ fn a_commit_that_the_journal_does_not_tell_of_is_unknown() {
     let recording = record(Plan { outcomes: false, ..plan(53) });
     let chain = why_signal(&recording.log, &options(), 0, 0, &mut |_| {}).unwrap();
     assert!(!chain.is_to_commit && chain.transaction.committed_ns.is_none());
-    let words = "when it was committed: that it was is certain, ";
+    let words = "when it was committed: a journal holds only committed transactions";
     assert!(chain.unknown.iter().any(|unknown| unknown.starts_with(words)));
     let sum: i64 = chain.waits.iter().map(|wait| wait.ns).sum();
     assert_eq!(chain.tick.created_ns + sum, chain.transaction.sealed_ns.unwrap());
@@ -328,7 +328,7 @@ fn a_batch_and_a_lane_are_explained() {
     let error = lane(LaneName::Device("cpu:9".to_owned()), Bound::Sequence(last)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no lane \"cpu:9\": the process has the lanes 0 (cpu:0), 1 (cpu:1)"
+        "there is no lane \"cpu:9\"; the process has the lanes 0 (cpu:0), 1 (cpu:1)"
     );
     assert!(matches!(lane(LaneName::Index(2), Bound::Sequence(last)), Err(ReplayError::NoLane { .. })));
     let at = |at: Bound| lane(LaneName::Index(0), at);
@@ -401,7 +401,7 @@ fn what_was_removed_from_the_journal_is_unknown() {
     assert_eq!((found.total_ns, found.is_to_commit), (whole.total_ns, true));
     assert_eq!(found.waits.iter().map(|wait| wait.ns).sum::<i64>(), found.total_ns);
     assert!(found.arrival.is_none() && found.batch.is_none() && found.explanation.is_none());
-    assert!(found.unknown.iter().any(|unknown| unknown.starts_with("when the record came")), "{found:?}");
+    assert!(found.unknown.iter().any(|unknown| unknown.starts_with("when the record arrived")), "{found:?}");
 }
 
 #[test]
@@ -413,5 +413,5 @@ fn what_is_not_there_is_named() {
         "{error}"
     );
     let error = why_signal(&recording.log, &options(), 9, 0, &mut |_| {}).unwrap_err();
-    assert!(error.to_string().contains("there is no such partition"), "{error}");
+    assert!(error.to_string().contains("the partition does not exist"), "{error}");
 }

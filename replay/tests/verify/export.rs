@@ -367,7 +367,7 @@ fn a_damaged_log_is_an_error_and_leaves_no_file() {
     // An existing file is not overwritten.
     fs::write(&to, "something").unwrap();
     let error = export(&recording.log, &to, &asked(Window::default(), true), &mut |_| {}).unwrap_err();
-    assert!(error.to_string().contains("exists already"), "{error}");
+    assert!(error.to_string().contains("exists, and existing files"), "{error}");
     assert!(!File::is_left(&to));
 }
 

@@ -78,7 +78,7 @@ fn a_forged_decision_is_named_by_its_field() {
     );
     assert!(
         text.contains("PartitionAssigned")
-            && text.contains(concat!("written so by warptape ", env!("CARGO_PKG_VERSION"), ";")),
+            && text.contains(concat!("written by warptape ", env!("CARGO_PKG_VERSION"), ";")),
         "{text}"
     );
 }
@@ -97,7 +97,7 @@ fn a_changed_entry_breaks_the_chain_as_well() {
     let fields = fields(&divergence);
     assert_eq!(fields[0], "decisions.length");
     assert_eq!(fields.last(), Some(&"hash"));
-    assert!(divergence.to_string().contains("its hash does not fit: the entry was changed"));
+    assert!(divergence.to_string().contains("its hash does not match: the entry was changed"));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn an_entry_with_a_hash_of_another_length_was_changed_after_it_was_written() {
     assert_eq!((divergence.sequence, fields(&divergence)), (5, vec!["entry", "hash"]));
     let text = divergence.to_string();
     assert!(text.contains("a hash that is not as long as its field"), "{text}");
-    assert!(text.contains("its hash does not fit"), "{text}");
+    assert!(text.contains("its hash does not match"), "{text}");
 }
 
 #[test]
@@ -258,7 +258,8 @@ fn a_journal_is_verified_from_the_first_checkpoint_that_is_left() {
             let report = verified(&log, &options).unwrap();
             assert!(report.is_identical(), "from {first}: {report}");
             assert_eq!((report.entries as usize, report.processes), (journal.len() - parts[0], 1));
-            let note = format!("were compared from sequence {} on, where a process began or wrote", parts[0]);
+            let note =
+                format!("were compared from sequence {} on, where a process started or wrote", parts[0]);
             assert!(report.to_string().contains(&note), "{report}");
         }
     }

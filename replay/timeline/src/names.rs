@@ -59,7 +59,7 @@ names! {
         LaneReady = "ready",
         Heat = "heat",
         Draining = "told to end",
-        Wish = "another number of lanes is wanted",
+        Wish = "number of wanted lanes changes",
         BreakerClosed = "breaker: closed",
         BreakerOpen = "breaker: open",
         BreakerHalfOpen = "breaker: half open",

@@ -187,7 +187,7 @@ impl Tracks {
         match of {
             Of::Commits => "commits".to_owned(),
             Of::Wanted => "lanes wanted".to_owned(),
-            Of::Wishes => "wishes for lanes".to_owned(),
+            Of::Wishes => "wanted lanes changed".to_owned(),
             Of::Lane(lane) => match self.devices.get(&lane) {
                 Some(device) => format!("lane {lane} ({device})"),
                 None => format!("lane {lane}"),
@@ -259,26 +259,24 @@ fn rank(of: Of) -> i32 {
 /// The contents of a track, in words.
 fn description(of: Of) -> &'static str {
     match of {
-        Of::Commits => {
-            "Transactions from being sealed until their outcome was known, with each attempt to commit them"
-        }
-        Of::Wanted => "How many lanes the process wanted, by autoscaling",
-        Of::Wishes => "When another number of lanes was wanted, and why",
+        Of::Commits => "Transactions from their seal until their outcome was known, with each commit attempt",
+        Of::Wanted => "Number of lanes that the process wanted (autoscaling)",
+        Of::Wishes => "Changes of the number of wanted lanes, with the reason",
         Of::Lane(_) => {
-            "Batches from when the lane could begin with them until they came back, with the time that it worked on them"
+            "Batches from the earliest time at which the lane could begin until their completion, with the working time"
         }
         Of::LaneTasks(_) => "Slices of risk tasks",
-        Of::LaneState(_) => "When the lane was lost, and ready again",
-        Of::LaneBreaker(_) => "When the lane's breaker was not closed",
-        Of::LaneInFlight(_) => "Rows of batches that the lane has not given back",
-        Of::Moves => "Groups from when their lane was told to let go of them until it had",
-        Of::Placements => "When groups that had moved were placed again",
+        Of::LaneState(_) => "Times when the lane was lost or ready again",
+        Of::LaneBreaker(_) => "Times when the breaker of the lane was not closed",
+        Of::LaneInFlight(_) => "Rows of batches in flight on the lane",
+        Of::Moves => "Groups from the order to the lane to release them until the release",
+        Of::Placements => "Times when moved groups were placed again",
         Of::Requests => "Rounds of risk requests from their arrival to their end",
-        Of::Partition(_) => "When the process had the partition",
-        Of::Waiting(_) => "Rows that wait on the host for a batch",
-        Of::Arrivals(_) => "When rows of a batch had come",
-        Of::Pauses(_) => "When the partition was not read because too many of its rows waited",
-        Of::Transactions(_) => "What transactions have of the partition",
+        Of::Partition(_) => "Times when the process owned the partition",
+        Of::Waiting(_) => "Rows that wait in host memory for a batch",
+        Of::Arrivals(_) => "Arrivals of the rows of batches",
+        Of::Pauses(_) => "Times when the partition was paused, because too many of its rows waited",
+        Of::Transactions(_) => "Parts of the partition in transactions",
     }
 }
 

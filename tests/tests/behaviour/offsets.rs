@@ -252,7 +252,7 @@ fn without_snapshots_the_state_is_that_of_the_ticks_that_are_left() {
     feed(&log, PARTITIONS, 1, ticks(1_000..1_500));
     run_to_end(&log, config());
     let told = verified(log.as_ref(), &config()).to_string();
-    let anew = format!("the state is made of the records from offset {} on", ends[0] / 2);
+    let anew = format!("the state is computed from offset {} on", ends[0] / 2);
     assert!(told.contains(&anew), "{anew:?} is missing in {told}");
     // The next life continues from its snapshots.
     feed(&log, PARTITIONS, 1, ticks(1_500..1_600));
@@ -284,7 +284,7 @@ fn ticks_that_were_removed_unread_are_given_up_only_when_that_is_said() {
         accepting.core.accepted_loss = AcceptedLoss::Before([(0, first[0]), (1, first[1])].into());
         run_to_end(&log, accepting);
         let told = verified(log.as_ref(), &config()).to_string();
-        let given_up = format!("ticks/0: the records {from} to {} were given up", to - 1);
+        let given_up = format!("ticks/0: records {from} to {} were given up", to - 1);
         assert!(told.contains(&given_up), "{given_up:?} is missing in {told}");
         // It was accepted once, and is in the journal.
         feed(&log, PARTITIONS, 1, ticks(1_600..1_700));
@@ -304,7 +304,7 @@ fn outputs_that_no_journal_accounts_for_are_not_made_again() {
     let error = try_run(&log, config()).expect_err("nobody knows how far it was").to_string();
     for (partition, end) in ends.into_iter().enumerate() {
         let told = format!(
-            "ticks/{partition}: the journals account for nothing, there are outputs of records before offset "
+            "ticks/{partition}: the journals account for no records, but there are outputs of records before offset "
         );
         assert!(error.contains(&told) && error.contains(&format!("has committed offset {end}")), "{error}");
     }

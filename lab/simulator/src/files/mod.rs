@@ -39,7 +39,7 @@ pub enum FileError {
         allowed: &'static str,
     },
     /// A list is empty.
-    #[error("{0} is empty; there must be one at least")]
+    #[error("{0} is empty; give at least one")]
     Empty(&'static str),
     /// No lane of the fleet can do a kind.
     #[error("no class of the fleet has a speed for tasks of the kind {kind:?}; it has speeds for: {known}")]
@@ -61,18 +61,18 @@ pub enum FileError {
     },
     /// A failure is neither at a time nor drawn.
     #[error(
-        "a failure of {class} has neither at_s, with back_after_s where lanes come back, nor mtbf_s and mttr_s alone; give it one of the two"
+        "a failure of {class} needs either at_s (with back_after_s if the lanes come back) or mtbf_s and mttr_s, but not both"
     )]
     Failure {
         /// Its class.
         class: String,
     },
     /// The failures leave no lane.
-    #[error("failures leave no lane in the end; have one come back with back_after_s at least")]
+    #[error("failures leave no lane in the end; let at least one come back, with back_after_s")]
     AllLost,
     /// A class lacks its speed at ticks.
     #[error(
-        "the class {class} has no ticks_per_s, and the workload has [ticks]; say how many ticks a lane of it does in a second"
+        "the class {class} has no ticks_per_s, but the workload has [ticks]; give the ticks per second of one of its lanes"
     )]
     TickSpeed {
         /// The class.
@@ -80,7 +80,7 @@ pub enum FileError {
     },
     /// A fleet with autoscaling gets ticks.
     #[error(
-        "the fleet has [autoscale] and the workload has [ticks]; autoscaling is simulated with tasks alone: leave one of the two out"
+        "the fleet has [autoscale] and the workload has [ticks]; autoscaling is simulated only with tasks: remove one of the two"
     )]
     TicksAutoscaled,
     /// A line of a recording cannot be read.

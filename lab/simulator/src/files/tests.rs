@@ -38,13 +38,13 @@ fn what_is_wrong_with_a_recording_is_said_with_its_line() {
         assert_eq!(said(trace(&lines(&["1,a,1,batch,x,", line]))), format!("line 3: {expected}"));
     };
     check("2,a,-1,batch,x,", "size_s is -1; it must be above 0 and up to a day");
-    check("0.5,a,1,batch,x,", "time_s is 0.5, before 1 of the line before; time must not run backwards");
+    check("0.5,a,1,batch,x,", "time_s is 0.5, less than 1 of the previous line; times must not decrease");
     check("2,a,1,urgent,x,", "class is \"urgent\"; it must be one of: critical, interactive, batch");
     check("2,a,much,batch,x,", "size_s is \"much\"; it must be a number");
     check("nan,a,1,batch,x,", "time_s is \"nan\"; it must be a number");
-    check("2,a,1,batch", "it has 4 columns; there are 6");
+    check("2,a,1,batch", "it has 4 columns; 6 are needed");
     check("2,a,1,batch,x,2", "deadline_s is 2; it must be after time_s");
-    assert_eq!(said(trace(TRACE_COLUMNS)), "the recording is empty; there must be one at least");
+    assert_eq!(said(trace(TRACE_COLUMNS)), "the recording is empty; give at least one");
     assert!(said(trace("time,size\n")).starts_with("line 1: the columns are \"time,size\"; they must be"));
 }
 
@@ -135,9 +135,9 @@ fn failures_and_throttling_name_lanes_and_what_is_wrong_with_them_is_said() {
     );
     check(at("A", None, -1.0, None), "at_s of a failure of A is -1; it must be above 0, up to 1e9");
     let both = FailureFile { at_s: Some(1.0), ..drawn };
-    assert!(said(with(vec![both], Vec::new())).starts_with("a failure of A has neither at_s, "));
+    assert!(said(with(vec![both], Vec::new())).starts_with("a failure of A needs either at_s "));
     let all = vec![at("A", None, 1.0, None), at("B", None, 2.0, None)];
-    let expected = "failures leave no lane in the end; have one come back with back_after_s at least";
+    let expected = "failures leave no lane in the end; let at least one come back, with back_after_s";
     assert_eq!(said(with(all, Vec::new())), expected);
     let expected = "factor of a throttling of B is 0; it must be from 0.01 to 1";
     assert_eq!(said(with(Vec::new(), vec![hot(0.0)])), expected);
@@ -255,7 +255,7 @@ fn ticks_are_read_and_what_is_wrong_with_them_is_said() {
     assert_eq!(said(fleet(Some(-2.0))), "ticks_per_s of the class A is -2; it must be from 1 to 1e12");
     let workload = Workload { ticks: Some(found), ..Workload::three_kinds(0.5, 1) };
     let check = |fleet: &Fleet, expected: &str| assert_eq!(said(check_ticks(fleet, &workload)), expected);
-    let expected = "the class A has no ticks_per_s, and the workload has [ticks]; say how many ticks a lane of it does in a second";
+    let expected = "the class A has no ticks_per_s, but the workload has [ticks]; give the ticks per second of one of its lanes";
     check(&fleet(None).unwrap(), expected);
     check(&fleet(Some(1e6)).unwrap(), "no error");
     let autoscale = crate::Autoscale { config: Default::default(), price_per_hour: vec![1.0] };

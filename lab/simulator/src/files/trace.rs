@@ -20,7 +20,7 @@ pub fn trace(text: &str) -> Result<Workload, FileError> {
     for (line, text) in lines.filter(|(_, text)| !text.trim().is_empty()) {
         let cells: Vec<_> = text.trim().split(',').collect();
         let [time, kind, size, class, tenant, deadline] = cells[..] else {
-            return Err(at(line, format!("it has {} columns; there are 6", cells.len())));
+            return Err(at(line, format!("it has {} columns; 6 are needed", cells.len())));
         };
         let number = |name: &str, cell: &str| {
             let number = cell.parse::<f64>().ok().filter(|number| number.is_finite() && number.abs() <= 1e9);
@@ -30,7 +30,7 @@ pub fn trace(text: &str) -> Result<Workload, FileError> {
         if at_s < last_s {
             return Err(at(
                 line,
-                format!("time_s is {at_s}, before {last_s} of the line before; time must not run backwards"),
+                format!("time_s is {at_s}, less than {last_s} of the previous line; times must not decrease"),
             ));
         }
         if !is_positive(size_s) {

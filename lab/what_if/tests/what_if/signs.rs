@@ -141,5 +141,5 @@ fn networks_decide_as_they_would_have() {
     assert!(unknown.contains(&format!("which has: {policy}; give")), "{unknown}");
     let paper = trained("paper-16-lanes.network");
     let other = error(&from, of(&format!("dqn:{}", paper.hash), Some(paper)));
-    assert!(other.contains("is for 16 lanes, and there are 4"), "{other}");
+    assert!(other.contains("is for 16 lanes, but there are 4"), "{other}");
 }

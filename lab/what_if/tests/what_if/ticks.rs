@@ -186,7 +186,7 @@ fn a_policy_that_would_move_nothing_and_weights_that_are_kept_are_told() {
     let recording = recorded();
     let notes = |changes: &Changes| what_if(&recording, changes, 2).notes.join("\n");
     let mut changes = Changes { policy: Some("balanced".to_owned()), ..Changes::default() };
-    let told = "balanced moves no group, because scheduler.balance_interval_ns is 0";
+    let told = "balanced moves no group, because the recorded scheduler.balance_interval_ns is 0";
     assert!(notes(&changes).contains(told), "{}", notes(&changes));
     changes.set = vec![("scheduler.balance_interval_ms".to_owned(), "250".to_owned())];
     assert!(!notes(&changes).contains(told), "{}", notes(&changes));
@@ -213,7 +213,7 @@ fn a_weight_that_is_asked_for_stands_against_recorded_commands() {
     let recording = Recording::of_steps(steps_with(Some(heavy))).expect("rows arrived");
     let report =
         what_if(&recording, &Changes { weights: vec![("1".to_owned(), 2)], ..Changes::default() }, 2);
-    let told = "recorded commands that give a lane another weight are left out";
+    let told = "recorded commands that change the weight of a lane are left out";
     assert!(report.notes.iter().any(|note| note.contains(told)), "{:?}", report.notes);
 }
 
@@ -228,7 +228,7 @@ fn what_is_not_there_is_an_error_that_says_what_is() {
     let none = Changes::default;
     check(
         Changes { policy: Some(named("dice")), ..none() },
-        "--policy \"dice\" is not known; of tasks there are: fair",
+        "--policy \"dice\" is unknown; policies of tasks: fair",
     );
     check(Changes { policy: Some(named("fair@7")), ..none() }, "risk.policy is fair@7");
     let set = |key: &str, value: &str| Changes { set: vec![(named(key), named(value))], ..none() };
@@ -242,16 +242,16 @@ fn what_is_not_there_is_an_error_that_says_what_is() {
     check(set("scheduler.batch_rows_max", "0"), "batch_rows_max is 0; it must be from 1");
     check(
         Changes { slow: vec![(named("cpu:7"), 2_000)], ..none() },
-        "--slow cpu:7: there is no such lane; there are: 0 (cpu:0)",
+        "--slow cpu:7: there is no such lane; the lanes are: 0 (cpu:0)",
     );
     let lose = |lane: &str, time| Changes { lose: vec![(named(lane), time)], ..none() };
     check(lose("gpu", LossTime::After(0)), "--lose gpu: there is no such lane");
     check(
         lose("1", LossTime::After(60_000 * MS)),
-        "60.000 s after the recorded window begins, which lasts 0.4",
+        "60.000 s after the beginning of the recorded window, which lasts 0.4",
     );
     check(lose("1", LossTime::At(0)), "-0.001 s after");
-    check(Changes { devices: vec![named("cuda:0")], ..none() }, "nothing is known of such devices' speed");
+    check(Changes { devices: vec![named("cuda:0")], ..none() }, "the speed of such devices is unknown");
     check(Changes { devices: vec![named("tpu")], ..none() }, "`cpu:N` (N lanes on the CPU)");
     assert!(recording.model(&set("risk.split", "equal"), 0).is_ok());
     let nothing = Recording::of_steps([(MS, Input::Started(Box::new(started())), Vec::new())]).unwrap_err();

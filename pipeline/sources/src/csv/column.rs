@@ -75,14 +75,14 @@ impl Column {
             b"" | b"none" | b"n" | b"unknown" => Ok(Side::None),
             _ if names_own => {
                 let named = [&*words.buy, &*words.sell].concat().join(", ");
-                Err(self.problem(found, &format!("{named}, as the mapping says, or nothing")))
+                Err(self.problem(found, &format!("{named}, as in the mapping, or an empty field")))
             }
             b"buy" | b"b" | b"bid" => Ok(Side::Buy),
             b"sell" | b"s" | b"ask" | b"a" => Ok(Side::Sell),
             _ => Err(self.problem(
                 found,
-                "the aggressor: buy, b or bid; sell, s, ask or a; none, n, unknown or nothing; other words by the \
-                 mapping, as in buy='1',sell='-1'",
+                "the aggressor: buy, b or bid; sell, s, ask or a; none, n, unknown or an empty field; or \
+                 other words given in the mapping, as in buy='1',sell='-1'",
             )),
         }
     }

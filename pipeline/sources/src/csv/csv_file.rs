@@ -183,7 +183,8 @@ impl CsvFile {
         }
         self.fields.split(line)?;
         if let Some(columns) = self.header_columns.filter(|&columns| self.fields.has_more_than(columns)) {
-            let found = format!("{columns} columns, as the header has: a delimiter within a field is quoted");
+            let found =
+                format!("{columns} columns, like the header; quote a field that contains the delimiter");
             return Err(FieldProblem::new("line", line, found));
         }
         let tick = match self.plan.read(&self.fields, &mut self.memory)? {

@@ -46,7 +46,7 @@ impl FieldSplitter {
                 return Err(FieldProblem::new("line", line, format!("at most {COLUMNS_MAX} columns")));
             }
             // The parser also treats a lone carriage return as the end of a record.
-            _ => return Err(FieldProblem::new("line", &line[read..], "one record a line")),
+            _ => return Err(FieldProblem::new("line", &line[read..], "one record per line")),
         }
         let output = &mut self.bytes[written..];
         let (result, _, _, last) = self.reader.read_record(&[], output, &mut self.ends[ended..]);

@@ -78,7 +78,7 @@ impl MappingReader {
             Some(key) => match read_setting(key, value) {
                 Ok(setting) => self.settings.insert(key, setting).is_some(),
                 Err(allowed) => {
-                    self.problems.push(format!("{key} `{value}`: allowed are {allowed}"));
+                    self.problems.push(format!("{key} `{value}`: allowed: {allowed}"));
                     false
                 }
             },
@@ -93,7 +93,7 @@ impl MappingReader {
     fn read_column(&mut self, key: &str, value: &str) -> bool {
         let Some(key) = COLUMN_KEYS.into_iter().find(|known| *known == key) else {
             let allowed = [&COLUMN_KEYS[..], &SETTING_KEYS].concat().join(", ");
-            self.problems.push(format!("unknown key `{key}`: allowed are {allowed}"));
+            self.problems.push(format!("unknown key `{key}`: allowed: {allowed}"));
             return false;
         };
         let source = match quoted(value) {
@@ -114,11 +114,11 @@ impl MappingReader {
         if !CONSTANT_KEYS.contains(&key) || constant.is_empty() {
             let allowed = CONSTANT_KEYS.join(", ");
             self.problems
-                .push(format!("{key}='{constant}': constants are for {allowed}, and not empty ones"));
+                .push(format!("{key}='{constant}': only {allowed} may be constants, and not empty ones"));
             return None;
         }
         if key == "date" && constant.parse::<Date>().is_err() {
-            self.problems.push(format!("date='{constant}': a date is written as '2024-08-08'"));
+            self.problems.push(format!("date='{constant}': write a date as '2024-08-08'"));
             return None;
         }
         Some(ColumnSource { place: ColumnPlace::Constant(constant.to_owned()), unit: None })
@@ -140,8 +140,9 @@ impl MappingReader {
             Ok(number) if number > 0 => ColumnPlace::Index(number - 1),
             Err(_) if !name.is_empty() => ColumnPlace::Name(name.to_owned()),
             _ => {
-                self.problems
-                    .push(format!("{key}={value}: a column is its name in the header or its number from 1"));
+                self.problems.push(format!(
+                    "{key}={value}: give a column by its name in the header, or by its number from 1"
+                ));
                 return None;
             }
         };
@@ -195,10 +196,10 @@ impl MappingReader {
             self.problems.push("a tick needs price and size, or bid_price and ask_price".to_owned());
         }
         if two_sides {
-            self.problems.push("side and buyer_is_maker say the same: give one".to_owned());
+            self.problems.push("side and buyer_is_maker have the same meaning: give only one".to_owned());
         }
         if no_side {
-            self.problems.push("buy and sell are words of side: say which column that is".to_owned());
+            self.problems.push("buy and sell are values of side: name the column of side".to_owned());
         }
         self.check_times();
         let (decimal, thousands) = (self.mark("decimal").unwrap_or('.'), self.mark("thousands"));
@@ -223,15 +224,19 @@ impl MappingReader {
                 if let Err(problem) = check_format(format, gives) {
                     problems.push(format!("{key}: the format '{format}': {problem}"));
                 } else if !has_zone && !is_zoned && !tells_offset(format) {
-                    problems.push(format!("{key}: say whose time it is, {ZONES}"));
+                    problems.push(format!("{key}: give its time zone, {ZONES}"));
                 }
             }
             if *key == "time" && has_date && source.unit == Some(ColumnUnit::Time(TimeUnit::Rfc3339)) {
-                problems.push("time: rfc3339 has its date; leave out `date`, or give a format".to_owned());
+                problems.push(
+                    "time: rfc3339 includes the date; leave out `date`, or give a format for the \
+                               time"
+                        .to_owned(),
+                );
             }
         }
         if has_date && !has_zone {
-            problems.push(format!("date: say whose time it is, {ZONES}"));
+            problems.push(format!("date: give its time zone, {ZONES}"));
         }
         self.problems.append(&mut problems);
     }
@@ -247,7 +252,7 @@ impl MappingReader {
             })
             .any(|source| matches!(source.place, ColumnPlace::Name(_)));
         if names_columns && self.is_yes("header") == Some(false) {
-            self.problems.push("header=no, but columns are named: give their numbers".to_owned());
+            self.problems.push("header=no, but the mapping names columns: give their numbers".to_owned());
         }
         // Marks of one byte were checked to be ASCII.
         let byte = |mark: Option<char>, default: u8| mark.map_or(default, |mark| mark as u8);
@@ -314,7 +319,7 @@ mod tests {
         check_refused("symbol=s,time=0:ms,price=p,size=q", &["its number from 1", "needs time"]);
         check_refused(
             "symbol='',time=t:ms,price='5',size=q",
-            &["not empty ones", "constants are for", "needs symbol", "needs price"],
+            &["not empty ones", "may be constants", "needs symbol", "needs price"],
         );
         check_refused("symbol=s,time=t:ms,price=p,size=q,kind=k", &["kind is for"]);
         check_refused(
@@ -327,7 +332,7 @@ mod tests {
             "symbol=s,symbol=t,time=t:ms,price=p,size=q,size=r",
             &["`symbol` is given twice", "`size` is given twice"],
         );
-        check_refused("symbol=s,time=t:ms,price=p,size=q,header=no", &["columns are named"]);
+        check_refused("symbol=s,time=t:ms,price=p,size=q,header=no", &["names columns"]);
         check_refused(
             "symbol=s,time=t:ms,price=p,size=q,header=x,delimiter=x",
             &["header `x`", "delimiter `x`"],

@@ -103,11 +103,11 @@ pub(super) fn column_unit(key: &str, name: &str, unit: Option<&str>) -> Result<O
         ("date", None) => Ok(None),
         ("date", Some(unit)) => match quoted(unit) {
             Some(format) => Ok(Some(ColumnUnit::Format(format.to_owned()))),
-            None => Err(format!("a date has a format in single quotes, as in {name}:'%d.%m.%Y'")),
+            None => Err(format!("a date needs a format in single quotes, as in {name}:'%d.%m.%Y'")),
         },
         ("only" | "except", unit) => match unit.and_then(values) {
             Some(values) => Ok(Some(ColumnUnit::Values(values))),
-            None => Err(format!("a filter has values in single quotes, as in {name}:'4|5'")),
+            None => Err(format!("a filter needs values in single quotes, as in {name}:'4|5'")),
         },
         (_, None) => Ok(None),
         (key, Some(unit)) if NUMBER_KEYS.contains(&key) => {

@@ -124,7 +124,7 @@ impl CsvSource {
         let maps = config.mappings.len();
         if maps > 1 && maps != paths.len() {
             let found = format!(
-                "{maps} maps for {} files: give one for all files, or one for each of them in their order",
+                "{maps} maps for {} files: give one map for all files, or one per file in the same order",
                 paths.len()
             );
             return Err(SourceError::BadMapping { problems: vec![found] });

@@ -101,7 +101,7 @@ impl RowSorter {
     /// Appends the rows in memory to the temporary file as a run.
     fn put_aside(&mut self) -> io::Result<()> {
         if self.ends.len() >= RUNS_MAX {
-            let found = "it has more rows than are sorted at once; feed its parts";
+            let found = "it has too many rows to sort at once; feed it in parts";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, found));
         }
         self.places.sort_unstable_by_key(|place| place.key);

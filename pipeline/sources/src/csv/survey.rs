@@ -79,7 +79,7 @@ impl FileSurvey<'_> {
         }
         let tell = |apart: &Apart, where_to: &str| {
             format!(
-                "{} of {rows} rows lie {where_to} those before them, the first in line {}, the farthest by {} in line {}",
+                "{} of {rows} rows lie {where_to} earlier rows, the first in line {}, the farthest by {} in line {}",
                 apart.rows,
                 apart.first_line,
                 length_text(apart.greatest_ns),
@@ -120,8 +120,8 @@ impl FileSurvey<'_> {
         let Noted { count, line, text } = self.fixed_point;
         if *count > 0 {
             remarks.push(format!(
-                "{path}: prices look like numbers of units of 1e-9, the first in line {line} ({text}): if so, say price=COLUMN:e9 in \
-                 the mapping"
+                "{path}: prices look like multiples of 1e-9, the first in line {line} ({text}): if so, write \
+                 price=COLUMN:e9 in the mapping"
             ));
         }
         if order == FeedOrder::Sorted {
@@ -129,13 +129,16 @@ impl FileSurvey<'_> {
         }
         let kept = order == FeedOrder::Kept && self.order.is_refused();
         if kept || self.order.ahead().rows > 0 {
-            remarks.push(format!("{path}: {}: `run` takes such ticks for late or wrong", self.disorder()));
+            remarks.push(format!(
+                "{path}: {}: `run` treats such ticks as late or rejects them",
+                self.disorder()
+            ));
         }
         let behind = self.order.behind_others;
         if behind.rows > 0 {
             remarks.push(format!(
-                "{path}: {} rows lie {} behind rows of other venues, the farthest by {} in line {}: `run` takes them for late \
-                 unless `stages.lateness_by_venue` allows it",
+                "{path}: {} rows lie {} behind rows of other venues, the farthest by {} in line {}: `run` \
+                 treats them as late unless `stages.lateness_by_venue` allows it",
                 behind.rows,
                 self.too_far(),
                 length_text(behind.greatest_ns),

@@ -95,7 +95,7 @@ impl Zone {
     fn timestamp(&self, shown: DateTime) -> Result<Timestamp, String> {
         let ambiguous = self.zone.to_ambiguous_timestamp(shown);
         if matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. }) {
-            return Err(format!("a time that there is in {}, whose clocks pass over this one", self.name));
+            return Err(format!("a time that exists in {}, whose clocks skip this one", self.name));
         }
         ambiguous.earlier().map_err(|_| "a time after 1970 and before 2262".to_owned())
     }
@@ -124,12 +124,12 @@ pub(super) fn check_format(format: &str, gives: Gives) -> Result<(), String> {
     let has_date = parsed.to_date().is_ok_and(|date| date == sample.date());
     let has_time = parsed.to_time().is_ok_and(|time| time.hour() == sample.hour());
     match gives {
-        Gives::Date if !has_date => Err("it gives no whole date, as %Y-%m-%d does".to_owned()),
-        Gives::TimeOfDay if !has_time => Err("it gives no time of the day, as %H:%M:%S does".to_owned()),
+        Gives::Date if !has_date => Err("it lacks a full date, such as %Y-%m-%d".to_owned()),
+        Gives::TimeOfDay if !has_time => Err("it lacks a time of day, such as %H:%M:%S".to_owned()),
         Gives::Both if !has_date => {
-            Err("it gives no whole date; say where the date stands, as in date=1:'%Y-%m-%d'".to_owned())
+            Err("it lacks a full date; name the column of the date, as in date=1:'%Y-%m-%d'".to_owned())
         }
-        Gives::Both if !has_time => Err("it gives no time of the day, as %H:%M:%S does".to_owned()),
+        Gives::Both if !has_time => Err("it lacks a time of day, such as %H:%M:%S".to_owned()),
         _ => Ok(()),
     }
 }
@@ -161,8 +161,8 @@ impl TimeRule {
                 match (shown, zone) {
                     (Some(shown), Some(zone)) => zone.timestamp(shown),
                     (Some(_), None) => {
-                        Err("a time with its offset; where it has none, the mapping says whose \
-                                            time it is, as in zone=UTC or zone=America/New_York"
+                        Err("a time with its offset; for times without one, give the time zone in the \
+                                            mapping, as in zone=UTC or zone=America/New_York"
                             .to_owned())
                     }
                     (None, _) => Err(TimeUnit::Rfc3339.expected().to_owned()),
@@ -209,7 +209,7 @@ impl TimeRule {
         match now_ns {
             Some(now_ns) if time_ns > now_ns.saturating_add(AHEAD_NS_MAX) => {
                 let expected =
-                    format!("a time that has been: {} is ahead of this machine's clock", shown(time_ns));
+                    format!("a time in the past: {} is ahead of this machine's clock", shown(time_ns));
                 Err(self.column.problem(found, &expected))
             }
             _ => Ok(()),
@@ -232,7 +232,7 @@ impl TimeRule {
             let name = other.name();
             (PLAUSIBLE_FROM_NS..=to_ns)
                 .contains(&time_ns)
-                .then(|| format!("as {name} {}: say {}:{name}", shown(time_ns), self.column.name))
+                .then(|| format!("as {name} {}: write {}:{name}", shown(time_ns), self.column.name))
         })
     }
 
@@ -308,9 +308,9 @@ impl TimeOfDay {
     fn expected(&self) -> String {
         match self {
             TimeOfDay::Number(unit) => {
-                format!("a time of the day in {} since midnight, below 24 hours", unit.name())
+                format!("a time of day in {} since midnight, below 24 hours", unit.name())
             }
-            TimeOfDay::Format(format) => format!("a time of the day written as {format}"),
+            TimeOfDay::Format(format) => format!("a time of day written as {format}"),
         }
     }
 }

@@ -366,7 +366,7 @@ fn what_cannot_be_read_is_named() {
     nowhen.hd.ts_event = 0;
     check_refused(&encode(Schema::Trades, &[nowhen], false), "column `ts_event`: found `0`");
     check_refused(b"not DBN at all", "decoding error");
-    check_refused(b"", "whole .dbn");
+    check_refused(b"", "complete .dbn");
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn files_cut_short_are_refused() {
     let plain = encode(Schema::Trades, &records, false);
     check_refused(&plain[..plain.len() - 20], "ends within a record after record 99");
     let compressed = encode(Schema::Trades, &records, true);
-    check_refused(&compressed[..compressed.len() - 20], "whole .dbn");
+    check_refused(&compressed[..compressed.len() - 20], "complete .dbn");
     // Cut between records is a shorter file of whole records: nothing tells that more was there.
     assert_eq!(read(&plain[..plain.len() - 48], None).0.map(|ticks| ticks.len()), Ok(99));
 }
@@ -388,10 +388,7 @@ fn a_record_of_a_damaged_length_is_named_after_the_ticks_before_it() {
     for (length, found) in [(13, "52 bytes"), (11, "44 bytes"), (0, "0 bytes")] {
         let mut damaged = whole.clone();
         damaged[third] = length;
-        check_refused(
-            &damaged,
-            &format!("the record at byte {third} (uncompressed) is said to have {found}"),
-        );
+        check_refused(&damaged, &format!("the record at byte {third} (uncompressed) claims {found}"));
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = write_file(&folder, "file.dbn", &damaged);
         let mut source = DbnSource::open(&[path], None, true).expect("opens");

@@ -50,8 +50,8 @@ impl<R> WholeStream<R> {
             let record_bytes = u64::from(length) * LENGTH_UNIT_BYTES;
             if record_bytes == 0 || !record_bytes.is_multiple_of(RECORD_ALIGNMENT_BYTES) {
                 self.bad_record = Some(format!(
-                    "the record at byte {record} (uncompressed) is said to have {record_bytes} bytes; records have a multiple of \
-                     {RECORD_ALIGNMENT_BYTES}: the file is damaged there"
+                    "the record at byte {record} (uncompressed) claims {record_bytes} bytes, which is not a \
+                     multiple of {RECORD_ALIGNMENT_BYTES}: the file is damaged there"
                 ));
                 self.next_record = Some(record);
                 return (record - first) as usize;
@@ -82,7 +82,7 @@ impl<R: Read> Read for WholeStream<R> {
         let is_dbn = self.read_bytes >= PRELUDE_BYTES as u64 && self.prelude.starts_with(b"DBN");
         if is_dbn && self.metadata_bytes() > METADATA_BYTES_MAX {
             let found = format!(
-                "its metadata are said to have {} bytes; there may be up to {METADATA_BYTES_MAX}",
+                "its metadata claim {} bytes; at most {METADATA_BYTES_MAX} are allowed",
                 self.metadata_bytes()
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, found));

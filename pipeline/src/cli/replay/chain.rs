@@ -41,11 +41,11 @@ WHAT is one of
   42                                    the entry with this sequence in the journal (`warptape tail journal --from-beginning` lists them)
   signal:PARTITION:OFFSET               a signal (`warptape tail signals` and `warptape replay slowest` list them)
   SYNTH:AAAA                            the symbol's newest signal
-  SYNTH:AAAA@2024-08-08T00:00:05Z       the symbol's first signal whose bar ends at that time of the ticks or later
+  SYNTH:AAAA@2024-08-08T00:00:05Z       the symbol's first signal whose bar ends at this event time or later
   request:ID                            the answer to a risk request
-  batch:17                              a batch of the process life that began last
+  batch:17                              a batch of the latest process life
 
-Of a signal, a request and a batch it says what led to them: who waited for what, how long, and why.
+For a signal, a request or a batch, the command prints each wait that led to it: its subject, its length and its cause.
 
 Example: warptape replay why signal:0:1234 --log sqlite:market.db")]
 pub struct WhyArgs {
@@ -63,7 +63,7 @@ pub struct WhyArgs {
 /// Arguments of `warptape replay slowest`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-The latency of a signal is the time from the publication of the tick record that caused it, by its create time, until its commit.
+The latency of a signal is the time from the publication of the tick record that caused it (the record's create time) to the signal's commit.
 
 Example: warptape replay slowest 20 --since 2026-11-24T03:00:00Z --until 2026-11-24T03:05:00Z --log sqlite:market.db")]
 pub struct SlowestArgs {
@@ -126,8 +126,7 @@ pub(super) fn forwards(window: Window) -> Result<Window, UsageError> {
 }
 
 /// Error text for a window that ends before it begins.
-pub const BACKWARDS: &str =
-    "--until names nothing behind --since, so that nothing lies between them; exchange the two";
+pub const BACKWARDS: &str = "--until is not after --since, so the window is empty; exchange the two";
 
 /// How a list is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -148,15 +147,15 @@ fn parse_subject(text: &str) -> Result<WhySubject, String> {
     }
     if let Some(batch) = text.strip_prefix("batch:") {
         let batch =
-            number(batch).ok_or_else(|| format!("{batch:?} is no number of a batch, as in batch:17"))?;
+            number(batch).ok_or_else(|| format!("{batch:?} is no batch number; give one as in batch:17"))?;
         return Ok(WhySubject::Batch(batch));
     }
     if let Some(place) = text.strip_prefix("signal:") {
         let numbers = place.split_once(':').and_then(|(partition, offset)| {
             Some((number(partition).and_then(|partition| i32::try_from(partition).ok())?, number(offset)?))
         });
-        let (partition, offset) =
-            numbers.ok_or_else(|| format!("{place:?} is no partition and offset, as in signal:0:1234"))?;
+        let (partition, offset) = numbers
+            .ok_or_else(|| format!("{place:?} is no partition and offset; give them as in signal:0:1234"))?;
         return Ok(WhySubject::Signal { partition, offset });
     }
     if let Some((symbol, at)) = text.rsplit_once('@') {
@@ -165,7 +164,7 @@ fn parse_subject(text: &str) -> Result<WhySubject, String> {
     if text.split_once(':').is_some_and(|(venue, ticker)| !venue.is_empty() && !ticker.is_empty()) {
         return Ok(WhySubject::Symbol { symbol: text.to_owned(), at_ns: None });
     }
-    Err("a sequence such as 42, signal:PARTITION:OFFSET, SYMBOL such as SYNTH:AAAA, SYMBOL@TIME, request:ID or batch:NUMBER is expected"
+    Err("give a sequence such as 42, signal:PARTITION:OFFSET, a symbol such as SYNTH:AAAA, SYMBOL@TIME, request:ID or batch:NUMBER"
         .to_owned())
 }
 
@@ -181,13 +180,16 @@ pub fn parse_bound(text: &str) -> Result<Bound, String> {
         _ => number(text).map(Bound::Sequence).or_else(|| parse_time(text).ok().map(Bound::Time)),
     };
     found.ok_or_else(|| {
-        format!("{text:?} is no time such as 2026-11-24T03:00:00.5Z, no sequence such as 42, and no offset:N")
+        format!(
+            "{text:?} is no bound; give a time such as 2026-11-24T03:00:00.5Z, a sequence such as 42, or \
+                 offset:N"
+        )
     })
 }
 
 fn parse_lane(text: &str) -> Result<LaneName, String> {
     match text.is_empty() {
-        true => Err("a number of a lane, or a device such as cuda:1, is expected".to_owned()),
+        true => Err("give the number of a lane, or a device such as cuda:1".to_owned()),
         false => Ok(LaneName::named(text)),
     }
 }
@@ -195,12 +197,12 @@ fn parse_lane(text: &str) -> Result<LaneName, String> {
 /// Parses the number of signals to list. The error names `--log`, because users may give a log here by mistake.
 fn parse_signals(text: &str) -> Result<u64, String> {
     parse_count_within(text, SLOWEST_MAX as u64)
-        .map_err(|mistake| format!("{mistake}; a log is named behind --log"))
+        .map_err(|mistake| format!("{mistake}; give the log with --log"))
 }
 
 pub(super) fn parse_time(text: &str) -> Result<i64, String> {
     let time_ns = TimeUnit::Rfc3339.parse_ns(text.as_bytes());
-    time_ns.ok_or_else(|| format!("{text:?} is no {}", "time such as 2026-11-24T03:00:00.5Z"))
+    time_ns.ok_or_else(|| format!("{text:?} is no time; give one such as {}", "2026-11-24T03:00:00.5Z"))
 }
 
 #[cfg(test)]
@@ -225,11 +227,11 @@ mod tests {
             ("-1", "a sequence such as 42"),
             ("x", "a sequence such as 42"),
             ("x:", "a sequence such as 42"),
-            ("batch:x", "no number of a batch"),
+            ("batch:x", "no batch number"),
             ("signal:0", "no partition and offset"),
             ("signal:0:-1", "no partition and offset"),
             ("signal:9999999999:1", "no partition and offset"),
-            ("A:B@yesterday", "no time such as"),
+            ("A:B@yesterday", "no time; give one such as"),
         ] {
             let error = parse_subject(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
@@ -243,7 +245,7 @@ mod tests {
         assert_eq!(parse_bound("offset:8"), Ok(Bound::Offset(8)));
         assert_eq!(parse_bound("1970-01-01T00:00:02+00:00"), Ok(Bound::Time(2_000_000_000)));
         for text in ["", "-1", "+1", "x", "99999999999999999999", "offset:x", "sequence:-1"] {
-            assert!(parse_bound(text).unwrap_err().contains("no sequence such as 42"), "{text}");
+            assert!(parse_bound(text).unwrap_err().contains("a sequence such as 42"), "{text}");
         }
     }
 

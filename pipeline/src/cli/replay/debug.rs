@@ -41,12 +41,12 @@ pub enum DebugFormat {
 
 fn after_help() -> String {
     let mut text = "\
-Keys: n next, p back, PageDown and PageUp by 100, g to a sequence or time, b sets a condition, c and C go on to it forwards and
-backwards, up and down choose a decision, e explains it, ? lists all keys, q quits.
+Keys: n next entry, p previous entry, PageDown and PageUp move by 100, g goes to a sequence or time, b sets a condition, c and C search for
+it forwards and backwards, up and down select a decision, e explains it, ? lists all keys, q quits.
 
-A condition compares fields by = != < <= > >= and joins comparisons by && || ! and parentheses; a value with blanks stands in double
-quotes. What is of one thing is compared together: in 'lane=1 && queue>1000' both are of one lane, in 'decision=Dispatch && lane=1' the
-lane is the decision's. A field that there is not, such as the batch of a Pause, makes its comparison false. The fields are:
+A condition compares fields with = != < <= > >= and joins comparisons with && || ! and parentheses; a value with blanks stands in double
+quotes. All comparisons apply to the same thing: 'lane=1 && queue>1000' is about the queue of lane 1, 'decision=Dispatch && lane=1' about
+dispatches to lane 1. A comparison of a missing field, such as the batch of a Pause, is false. The fields are:
 "
     .to_owned();
     for (_, name, meaning) in FIELDS {

@@ -8,10 +8,10 @@ use crate::settings::{is_log_url, log_url};
 /// Arguments of `warptape replay diff`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A and B are logs: sqlite:PATH, kafka:HOST:PORT, or the path of a file of the embedded log, an exported one as well. Both have the topics that
-the configuration names.
+A and B are logs: sqlite:PATH, kafka:HOST:PORT, or the path of an embedded log or an export. Both must have the topic names of the
+configuration.
 
-Exit status: 0 configuration, inputs, decisions and signals are the same, times and measurements aside, 1 they differ, 2 a log cannot be read.
+Exit status: 0 same configuration, inputs, decisions and signals, apart from times and measurements; 1 different; 2 a log cannot be read.
 
 Example: warptape replay diff monday.db tuesday.db")]
 pub struct DiffArgs {
@@ -31,7 +31,7 @@ fn parse_log(text: &str) -> Result<String, String> {
     let url = log_url(text);
     match is_log_url(&url) {
         true => Ok(url),
-        false => Err("sqlite:PATH, kafka:HOST:PORT or the path of a file is expected".to_owned()),
+        false => Err("give sqlite:PATH, kafka:HOST:PORT or the path of a file".to_owned()),
     }
 }
 

@@ -12,11 +12,11 @@ use crate::usage_error::UsageError;
 /// Arguments of `warptape replay report`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-The page needs nothing but itself: it opens offline, in any browser, and has less than 2 MiB whatever the log. Of a run it is verified whole
-whether its journal is identical to its replay, also where a window is looked at. Nothing is written over.
+The page is one file that opens offline in any browser and has less than 2 MiB, whatever the size of the log. The command verifies the
+whole journal against its replay, even if the page shows only a window. Existing files are never overwritten.
 
-Exit status: 0 written, 1 written and the run differs from its replay, or FILE cannot be written, which standard error says; 2 the log cannot be
-read or something is at FILE already.
+Exit status: 0 written; 1 written, but the run differs from its replay, or FILE cannot be written (see standard error); 2 the log cannot be read,
+or FILE exists.
 
 Example: warptape replay report --to night.html --since 2026-11-24T03:00:00Z --until 2026-11-24T03:10:00Z --log sqlite:market.db")]
 pub struct ReportArgs {

@@ -12,9 +12,9 @@ use crate::usage_error::UsageError;
 /// Arguments of `warptape replay timeline`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A BOUND is a time (2026-11-24T03:00:00Z), `offset:N` or `sequence:N` of a journal entry; --until names the first entry that is not wanted
-any more. Open the file at https://ui.perfetto.dev: drag it into the window, nothing is uploaded. docs/timeline.md says what each track
-shows. Nothing is written over.
+A BOUND is a time (2026-11-24T03:00:00Z), `offset:N` or `sequence:N` of a journal entry; --until names the first entry after the
+timeline. To open the file, drag it into https://ui.perfetto.dev; nothing is uploaded. docs/timeline.md explains each track. Existing files
+are never overwritten.
 
 Example: warptape replay timeline --to night.pftrace --since 2026-11-24T03:00:00Z --until 2026-11-24T03:01:00Z")]
 pub struct TimelineArgs {

@@ -16,9 +16,10 @@ const SLOW: std::ops::RangeInclusive<f64> = 0.01..=1_000.0;
 /// Arguments of `warptape replay what-if`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-What came from outside (rows, tasks, partitions, losses of lanes, commands) comes as it was recorded; the scheduler decides anew in virtual time, and lanes
-answer as a model says that is fitted from the same journal. The recorded configuration is modelled likewise: what that misses of what was measured is
-the noise floor, and nothing smaller is claimed. Fields of --set are named as `replay diff` names them, such as scheduler.row_deadline_ns or risk.slice_ns; row_deadline_us and slice_us, as in the configuration, are the same.
+External inputs (rows, tasks, partitions, losses of lanes, commands) arrive as recorded. The scheduler decides anew in virtual time, and a model
+fitted to the same journal predicts when lanes finish. The recorded configuration is modelled too: its error against the measurements is the
+noise floor, and smaller differences are not claimed. --set takes field names as `replay diff` prints them, such as scheduler.row_deadline_ns or
+risk.slice_ns, or those of the configuration, such as row_deadline_us and slice_us.
 LANE is a number or a device; TIME is a time such as 2026-11-24T03:00:00Z, or +SECONDS after the window begins; a BOUND is a time, `offset:N` or
 `sequence:N` of a journal entry. See docs/scheduling.md.
 
@@ -84,32 +85,37 @@ impl WhatIfArgs {
 }
 
 fn parse_set(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected, such as risk.slice_ns=250000")?;
+    let (key, value) = text.split_once('=').ok_or("give KEY=VALUE, such as risk.slice_ns=250000")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
 fn parse_weight(text: &str) -> Result<(String, i32), String> {
-    let (lane, weight) = text.rsplit_once('=').ok_or("LANE=N is expected, such as cpu:1=2")?;
-    let weight = weight.parse().map_err(|_| format!("{weight:?} is no weight, such as 2"))?;
+    let (lane, weight) = text.rsplit_once('=').ok_or("give LANE=N, such as cpu:1=2")?;
+    let weight = weight.parse().map_err(|_| format!("{weight:?} is no weight; give a number such as 2"))?;
     Ok((lane.to_owned(), weight))
 }
 
 fn parse_slow(text: &str) -> Result<(String, i64), String> {
-    let (lane, factor) = text.rsplit_once('=').ok_or("LANE=FACTORx is expected, such as cpu:1=2x")?;
+    let (lane, factor) = text.rsplit_once('=').ok_or("give LANE=FACTORx, such as cpu:1=2x")?;
     let number = factor.strip_suffix('x').unwrap_or(factor).parse::<f64>();
     let number = number.ok().filter(|number| SLOW.contains(number));
-    let number = number.ok_or_else(|| format!("{factor:?} is no factor from 0.01x to 1000x"))?;
+    let number = number.ok_or_else(|| format!("{factor:?} is no factor; give one from 0.01x to 1000x"))?;
     Ok((lane.to_owned(), (number * 1_000.0).round() as i64))
 }
 
 fn parse_lose(text: &str) -> Result<(String, LossTime), String> {
-    let (lane, at) = text.rsplit_once('@').ok_or("LANE@TIME is expected, such as cpu:1@+5")?;
+    let (lane, at) = text.rsplit_once('@').ok_or("give LANE@TIME, such as cpu:1@+5")?;
     let time = match at.strip_prefix('+') {
         None => LossTime::At(parse_time(at)?),
         Some(seconds) => {
             let seconds = seconds.strip_suffix('s').unwrap_or(seconds).parse::<f64>().ok();
             let seconds = seconds.filter(|seconds| (0.0..1e9).contains(seconds));
-            let seconds = seconds.ok_or_else(|| format!("{at:?} are no seconds, such as +5 or +0.25"))?;
+            let seconds = seconds.ok_or_else(|| {
+                format!(
+                    "{at:?} is no number of seconds; give one such as +5 \
+                                                         or +0.25"
+                )
+            })?;
             LossTime::After((seconds * 1e9) as i64)
         }
     };

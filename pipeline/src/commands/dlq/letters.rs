@@ -36,7 +36,7 @@ impl Range {
 impl<'a> Letters<'a> {
     pub fn new(log: &'a dyn EventLog, topic: &str) -> anyhow::Result<Self> {
         let found = log.topic(topic)?.ok_or_else(|| {
-            UsageError(format!("{} has no topic {topic}: `warptape run` makes it", log.url()))
+            UsageError(format!("{} has no topic {topic}: `warptape run` creates it", log.url()))
         })?;
         Ok(Self { log, topic: topic.to_owned(), ranges: found.offsets })
     }

@@ -15,8 +15,9 @@ pub fn whole(log: &dyn EventLog, letter: DeadLetter) -> Result<Result<DeadLetter
     if let Some(last_offset) = letter.last_offset {
         let DeadLetter { topic, partition, offset, .. } = letter;
         return Ok(Err(format!(
-            "the letter is of a batch, {topic} partition {partition} offsets {offset} to {last_offset}, and has none of its records: \
-             have its producer send them again, in smaller batches"
+            "the dead letter stands for a whole batch, {topic} partition {partition} offsets {offset} to \
+             {last_offset}, and holds none of its records: have the producer send them again, in smaller \
+             batches"
         )));
     }
     if letter.cut.is_none() {
@@ -25,12 +26,15 @@ pub fn whole(log: &dyn EventLog, letter: DeadLetter) -> Result<Result<DeadLetter
     let source = TopicPartition { topic: letter.topic.clone(), partition: letter.partition };
     let place = format!("{} partition {} offset {}", letter.topic, letter.partition, letter.offset);
     Ok(match record_at(log, &source, letter.offset)? {
-        None => Err(format!("the letter holds part of the record, and {place} is gone: it cannot be sent")),
+        None => Err(format!(
+            "the dead letter holds only part of the record, and the original, {place}, was \
+                             removed: it cannot be sent"
+        )),
         Some(record) if !letter.is_of(record.key.as_deref(), &record.value) => {
             let found = record.value.len();
             Err(format!(
-                "the letter holds part of a record of {} bytes, and what is at {place} now is another one, of {found}: it \
-                 cannot be sent",
+                "the dead letter holds only part of a record of {} bytes, and {place} now holds another \
+                 record, of {found} bytes: it cannot be sent",
                 letter.value_bytes()
             ))
         }
@@ -43,8 +47,8 @@ pub fn too_large(letter: &DeadLetter, bytes_max: usize) -> Option<String> {
     let bytes = letter.value.len() + letter.key.as_ref().map_or(0, Vec::len);
     (bytes > bytes_max).then(|| {
         format!(
-            "the record has {bytes} bytes, and {} takes {bytes_max} of this client: it was not sent; raise \
-             max.message.bytes of the topic, or have its producer send it again",
+            "the record has {bytes} bytes, and {} takes at most {bytes_max} from this client: it was not \
+             sent; raise max.message.bytes of the topic, or have the producer send the record again",
             letter.topic
         )
     })

@@ -158,7 +158,7 @@ impl Resend<'_> {
                 }
             },
             Err(error) => {
-                tracing::warn!(partition, offset, %error, "no dead letter, passed over");
+                tracing::warn!(partition, offset, %error, "not a dead letter: skipped");
                 self.counts.unreadable += 1;
             }
         }
@@ -224,29 +224,28 @@ impl Counts {
             text += &format!("  to       {count:>8}   {topic} partition {partition}\n");
         }
         if self.again > 0 {
-            text +=
-                &format!("again      {:>8}   of them were replayed by an earlier call as well\n", self.again);
+            text += &format!("again      {:>8}   of them an earlier call had replayed too\n", self.again);
         }
         if self.unreadable > 0 {
-            text += &format!("unreadable {:>8}   no dead letters, passed over\n", self.unreadable);
+            text += &format!("unreadable {:>8}   not dead letters: skipped\n", self.unreadable);
         }
         for ((topic, partition), count) in &self.refused {
             text += &format!(
-                "refused    {count:>8}   said to be from {} partition {partition}, which the pipeline does not read: not sent\n",
+                "refused    {count:>8}   from {} partition {partition}, as they say, which the pipeline does not read: not sent\n",
                 printable_line(topic)
             );
         }
         if self.unsendable > 0 {
             text += &format!(
-                "kept back  {:>8}   of records that are gone or too large, each with its reason above\n",
+                "kept back  {:>8}   records that are gone or too large; the reasons are above\n",
                 self.unsendable
             );
         }
         if self.passes_over {
-            text += "What an earlier call replayed was not sent again; --offset, --from and --to do that.\n";
+            text += "Dead letters that an earlier call replayed were not sent again; to send them again, use --offset, --from or --to.\n";
         }
         if is_range && total > 0 {
-            text += "A second call with this range sends it once more; one without a range may, too.\n";
+            text += "A second call with this range sends these dead letters again; a call without a range may do so too.\n";
         }
         text
     }

@@ -117,12 +117,12 @@ impl CsvFeed {
             let Some(gap) = gaps.of_input(file) else { continue };
             let others = match gap.count - 1 {
                 0 => String::new(),
-                others => format!(" (and {others} more times behind that)"),
+                others => format!(" (and {others} more times after that)"),
             };
             return Err(SourceError::Gap {
                 path: path.clone(),
                 line: gap.line,
-                found: format!("time goes on {} later{others}", length_text(gap.length_ns)),
+                found: format!("times jump ahead by {}{others}", length_text(gap.length_ns)),
                 limit: length_text(self.config.limits.ahead_ns_max),
             });
         }

@@ -143,12 +143,12 @@ impl FeedGaps {
             FeedGaps::Known(gaps) if gaps.met == 0 => Vec::new(),
             FeedGaps::Known(gaps) if gaps.are_followed => {
                 vec![format!(
-                    "event time was set to go on behind gaps: {} times, once a gap and partition",
+                    "event time was moved across gaps {} times, once per gap and partition",
                     HumanCount(gaps.met)
                 )]
             }
             FeedGaps::Known(gaps) => vec![format!(
-                "time goes on more than {} later {} times within a partition, though not in the files: {}; --follow-gaps has `run` follow",
+                "times jump ahead by more than {} within a partition {} times, though not within a file: {}; with --follow-gaps, `run` follows such gaps",
                 length_text(ahead_ns_max),
                 HumanCount(gaps.met),
                 LOSS
@@ -157,14 +157,15 @@ impl FeedGaps {
     }
 }
 
-const LOSS: &str = "`run` takes the first ticks behind such a gap for wrong (`stages.future_max_ms`), and `dlq replay` sends them again";
+const LOSS: &str =
+    "`run` rejects the first ticks after such a gap (`stages.future_max_ms`); `dlq replay` sends them again";
 
 /// Returns the remark about gaps of a file that are not followed.
 pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: i64) -> String {
     let limit = length_text(ahead_ns_max);
     let GapSummary { count, line, .. } = gap;
     let path = path.display();
-    format!("{path}: time goes on more than {limit} later {count} times, first in {place} {line}: {LOSS}")
+    format!("{path}: times jump ahead by more than {limit} {count} times, first in {place} {line}: {LOSS}")
 }
 
 /// Surveys a source up to its end or Ctrl-C, which ends the feed as well.
@@ -187,7 +188,7 @@ pub fn look_at(
         taken += 1;
         if taken.is_multiple_of(LOOK_TICKS) {
             bar.set_position(source.progress().done);
-            bar.set_message(format!("{} ticks looked at", HumanCount(taken)));
+            bar.set_message(format!("{} ticks checked", HumanCount(taken)));
             if interrupt.is_set() {
                 break;
             }
@@ -201,8 +202,7 @@ pub fn look_at(
 pub fn followed(survey: &GapSurvey) -> Result<Gaps, UsageError> {
     let gaps = survey.gaps();
     if gaps.is_cut() {
-        let found =
-            "--follow-gaps: there are more than 65,536 gaps: raise `stages.future_max_ms`, or feed parts";
+        let found = "--follow-gaps: the input has more than 65,536 gaps: raise `stages.future_max_ms`, or feed it in parts";
         return Err(UsageError(found.to_owned()));
     }
     Ok(gaps)
@@ -216,9 +216,10 @@ pub fn is_pipe(path: &Path) -> bool {
 /// Refuses a pipe with an option that needs files that can be read twice.
 pub fn refuse_pipe<'a>(option: &str, mut paths: impl Iterator<Item = &'a Path>) -> Result<(), UsageError> {
     match paths.find(|path| is_pipe(path)) {
-        Some(pipe) => {
-            Err(UsageError(format!("{}: {option} reads a file twice: name no pipe", pipe.display())))
-        }
+        Some(pipe) => Err(UsageError(format!(
+            "{}: {option} reads the input twice: name a file instead of a pipe",
+            pipe.display()
+        ))),
         None => Ok(()),
     }
 }

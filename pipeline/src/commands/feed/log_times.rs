@@ -150,15 +150,16 @@ impl Far {
     pub fn refused(&self, inputs: &[FeedInput]) -> String {
         let todo = match self.fate {
             Fate::Late => {
-                "files whose times overlap are merged by one command that names them all, into a log of their own (--log); older files have one \
-                 too; --keep-order feeds the rows as they stand"
+                "to merge files with overlapping times, name them all in one command, with a new log \
+                 (--log); feed older files into a new log too; --keep-order feeds the rows in file order"
             }
             Fate::FirstOfMany | Fate::OneOfFew => {
-                "--follow-gaps has `run` follow, which makes ticks of other feeds late that are further behind; --keep-order feeds the rows as \
-                 they stand, and `dlq replay` sends the first ones again"
+                "with --follow-gaps, `run` follows the gap, and ticks of other feeds that are further behind \
+                 become late; --keep-order feeds the rows in file order, and `dlq replay` sends the rejected \
+                 ones again"
             }
         };
-        format!("{}, so that nothing is published: {todo}", self.says(inputs, "line"))
+        format!("{}, so nothing is published: {todo}", self.says(inputs, "line"))
     }
 
     /// Describes the row, its distance and its fate in `run`.
@@ -167,9 +168,11 @@ impl Far {
         let path = path.map_or_else(|| "the market".to_owned(), |path| path.display().to_string());
         let becomes = match self.fate {
             Fate::Late => "late for `run` (`stages.allowed_lateness_ms`)",
-            Fate::FirstOfMany => "wrong for `run`, as are the first ticks behind it (`stages.future_max_ms`)",
+            Fate::FirstOfMany => {
+                "too far ahead for `run`, as are the first ticks after it (`stages.future_max_ms`)"
+            }
             Fate::OneOfFew => {
-                "wrong for `run`, as are the few others of its partition (`stages.future_max_ms`)"
+                "too far ahead for `run`, as are the few other ticks of its partition (`stages.future_max_ms`)"
             }
         };
         format!("{path}: {place_word} {} is {}, and {becomes}", self.line, self.what)

@@ -60,11 +60,11 @@ pub fn write_csv(out: &mut impl Write, csv: &CsvSource) -> io::Result<()> {
     if csv.has_hashed_ids() {
         writeln!(
             out,
-            "trade ids that are no integers are kept as the lower 63 bits of their XXH3-64: repeats of them are not told of"
+            "trade ids that are not integers are stored as the lower 63 bits of their XXH3-64; repeated ones are not reported"
         )?;
     }
     for aside in csv.asides() {
-        writeln!(out, "bad lines are in {}", aside.path.display())?;
+        writeln!(out, "bad lines were written to {}", aside.path.display())?;
     }
     Ok(())
 }
@@ -76,18 +76,18 @@ pub fn refuse_nothing(source: &Source) -> Result<(), UsageError> {
     if parts.is_empty() {
         parts.push("it has no rows".to_owned());
     }
-    let mut found = format!("no tick in the whole input: {}", parts.join(", "));
+    let mut found = format!("the input has no ticks: {}", parts.join(", "));
     if let Source::Csv(csv) = source {
         for aside in csv.asides() {
             let (path, line) = (aside.path.display(), aside.first_line);
             let _ = write!(
                 found,
-                "; {} of them are in {path}, the first is line {line}: {}",
+                "; {} of them in {path}, the first in line {line}: {}",
                 aside.count, aside.problem
             );
         }
     }
-    Err(UsageError(found + "; feed what has trades or quotes"))
+    Err(UsageError(found + "; feed files with trades or quotes"))
 }
 
 /// Returns an error if the feed left ticks out.
@@ -95,8 +95,8 @@ pub fn refuse_unfit(passed_over: &PassedOver) -> Result<(), UsageError> {
     match passed_over.unfit() {
         0 => Ok(()),
         unfit => Err(UsageError(format!(
-            "{} ticks were left out, because no tick can hold their numbers: for CSV files, --round rounds prices and sizes, and --skip-bad \
-             leaves such lines out",
+            "{} ticks were left out, because a tick cannot hold their numbers; for CSV files, --round rounds \
+             prices and sizes, and --skip-bad leaves such lines out",
             HumanCount(unfit)
         ))),
     }

@@ -29,16 +29,16 @@ pub fn text(chain: &BatchChain) -> String {
         ),
     );
     let end = match batch.completed {
-        Some(completed) => format!("it was done at {} (entry {})", utc(completed.at_ns), completed.sequence),
-        None => "it did not come back".to_owned(),
+        Some(completed) => format!("it completed at {} (entry {})", utc(completed.at_ns), completed.sequence),
+        None => "it did not complete".to_owned(),
     };
     push_line(
         &mut text,
         &format!(
-            "{end}, and {}; its oldest row took {}",
+            "{end}; {}; its oldest row took {}",
             batch.predicted_finish_ns.map_or_else(
-                || "nothing was predicted of it, since its lane had not been measured yet".to_owned(),
-                |finish_ns| format!("was predicted to be at {}", utc(finish_ns))
+                || "its end was not predicted, because its lane had not been measured yet".to_owned(),
+                |finish_ns| format!("its end was predicted for {}", utc(finish_ns))
             ),
             milliseconds(chain.total_ns)
         ),
@@ -68,15 +68,15 @@ pub fn text(chain: &BatchChain) -> String {
         });
         let mut attempts: String = attempts.collect();
         if !chain.attempts.iter().any(|attempt| attempt.outcome == CommitOutcome::Committed) {
-            attempts += "; committed, at a time that the journal does not tell";
+            attempts += "; committed, at a time that is not in the journal";
         }
         push_paragraph(
             &mut text,
-            &format!("first sealed by entry {sequence} at {}{attempts}", utc(sealed_ns)),
+            &format!("sealed first by entry {sequence} at {}{attempts}", utc(sealed_ns)),
         );
     }
     for unknown in &chain.unknown {
-        push_paragraph(&mut text, &format!("not known: {unknown}"));
+        push_paragraph(&mut text, &format!("unknown: {unknown}"));
     }
     text
 }

@@ -36,7 +36,7 @@ pub fn text(chain: &Chain) -> String {
         push_line(&mut text, &line);
     }
     if let Some((lane, command)) = lane_meanwhile(chain, &chain.held_by()) {
-        push_line(&mut text, &format!("`{command}` says what became of {lane} meanwhile"));
+        push_line(&mut text, &format!("`{command}` shows the state of {lane} during the longest wait"));
     }
     if let (Some(batch), Some(journal)) = (own_batch_held(chain), chain.process.journal) {
         let partition = partition_argument(journal);
@@ -61,7 +61,7 @@ pub fn text(chain: &Chain) -> String {
         text.push_str(&why::choices(&chain.lanes));
     }
     for unknown in &chain.unknown {
-        push_paragraph(&mut text, &format!("not known: {unknown}"));
+        push_paragraph(&mut text, &format!("unknown: {unknown}"));
     }
     text
 }
@@ -79,9 +79,9 @@ pub fn push_paragraph(text: &mut String, line: &str) {
 }
 
 fn total(chain: &Chain) -> String {
-    let end = if chain.is_to_commit { "its commit" } else { "its seal, behind which no time is known" };
+    let end = if chain.is_to_commit { "its commit" } else { "its seal (later times are unknown)" };
     let mostly = chain.held_by().first().map_or_else(String::new, |held| mostly(held, chain.total_ns));
-    format!("{} from there to {end}{mostly}", milliseconds(chain.total_ns))
+    format!("{} from publication to {end}{mostly}", milliseconds(chain.total_ns))
 }
 
 /// Returns the lane that held the signal up longest, if one did. With it comes the command that explains the lane's
@@ -109,7 +109,7 @@ fn mostly(held: &Held, total_ns: i64) -> String {
 
 /// Describes the longest part's share of the whole time.
 pub fn part_of(ns: i64, total_ns: i64) -> &'static str {
-    if ns > total_ns / 2 { "most of it" } else { "the longest part of it" }
+    if ns > total_ns / 2 { "most of it" } else { "the largest part of it" }
 }
 
 /// Names the lane or the step that held the signal up.
@@ -146,27 +146,27 @@ pub fn name(step: Step) -> String {
 /// Describes the cause of a wait in a few words.
 pub fn cause(step: Step) -> &'static str {
     match step {
-        Step::Process => "because no process had begun that had the partition",
-        Step::Restore => "for the process to have the partition, with its state",
+        Step::Process => "for a process that owns the partition to start",
+        Step::Restore => "for the process to get the partition and restore its state",
         Step::Pause => "because the partition was paused",
         Step::Read => "to be read",
-        Step::Placement => "for the group to be on a lane",
+        Step::Placement => "for the group to be placed on a lane",
         Step::Queue => "in the queue of its group",
-        Step::Lane => "behind other batches of the lane",
+        Step::Lane => "behind earlier batches of the lane",
         Step::Service => "for the lane to work on the batch",
-        Step::Handover => "on the way to the lane and back",
+        Step::Handover => "between the scheduler and the lane, in both directions",
         Step::OtherGroups => "for rows of other groups from the same or earlier records",
-        Step::PreviousCommit => "for the transaction before to end",
+        Step::PreviousCommit => "for the previous transaction to end",
         Step::CommitInterval => "for the next commit to be due",
         Step::Send => "for the commit to begin",
-        Step::Retry => "for commits that were aborted",
-        Step::Commit => "for the log to take the transaction",
+        Step::Retry => "for aborted commits to be sent again",
+        Step::Commit => "for the log to commit the transaction",
         Step::StoodStill => "for a process that stood still",
-        Step::LogHeld => "for a log that took nothing, such as one whose write lock is held",
-        Step::Preparation => "to be prepared",
+        Step::LogHeld => "for a log that accepted no writes, for example because its write lock was held",
+        Step::Preparation => "for its preparation",
         Step::TaskQueue => "for its first slice to begin",
         Step::Slices => "for its slices to be done",
-        Step::Conclusion => "for its answer to be put together",
+        Step::Conclusion => "for its answer to be computed from the slices",
     }
 }
 
@@ -179,24 +179,24 @@ fn sentence(chain: &Chain, step: Step) -> String {
     let lane = batch
         .map_or_else(|| "its lane".to_owned(), |batch| format!("lane {} ({})", batch.lane, batch.device));
     match step {
-        Step::Process => format!("process {:?} had not begun", chain.process.node),
-        Step::Restore => format!("the process did not have partition {partition} yet, or restored its state"),
+        Step::Process => format!("process {:?} had not started", chain.process.node),
+        Step::Restore => format!("the process did not own partition {partition} yet, or was restoring its state"),
         Step::Pause => format!("partition {partition} was paused: too many of its rows waited on the host"),
         Step::Read => match chain.arrival {
             Some(arrival) => format!(
-                "records {} to {} came together, with {}, {} of them of {group} (entry {})",
+                "records {} to {} arrived together, with {}, {} of them in {group} (entry {})",
                 arrival.first_offset,
                 arrival.next_offset - 1,
                 numbered(arrival.rows, "row", "rows"),
                 arrival.group_rows,
                 arrival.sequence.map_or_else(|| "unknown".to_owned(), |sequence| sequence.to_string()),
             ),
-            None => "the record came, but its entry is gone".to_owned(),
+            None => "the record arrived, but its journal entry was removed".to_owned(),
         },
         Step::Placement => format!("{group} was on no lane"),
         Step::Queue => match batch {
             Some(batch) => format!(
-                "{group} waited, until {number} of {} of {} left for {lane} (entry {})",
+                "{group} waited until {number} ({} of {}) was dispatched to {lane} (entry {})",
                 numbered(batch.rows, "row", "rows"),
                 numbered(batch.groups as u64, "group", "groups"),
                 batch.at.sequence
@@ -205,15 +205,15 @@ fn sentence(chain: &Chain, step: Step) -> String {
         },
         Step::Lane => {
             let before = batch.map_or(0, |batch| batch.in_flight_batches);
-            format!("{lane} had {} before {number}", numbered(before as u64, "batch", "batches"))
+            format!("{lane} had {} ahead of {number}", numbered(before as u64, "batch", "batches"))
         }
         Step::Service => format!("{lane} worked on {number}"),
-        Step::Handover => format!("{number} went to {lane} and back"),
+        Step::Handover => format!("{number} was on its way to {lane}, or its results on their way back"),
         Step::OtherGroups => match &chain.last_batch {
             Some(last) => others(last, &partition_of(chain)),
             None => "rows of other groups from the same or earlier records were not done".to_owned(),
         },
-        Step::PreviousCommit => "the transaction before had not ended".to_owned(),
+        Step::PreviousCommit => "the previous transaction had not ended".to_owned(),
         Step::CommitInterval => {
             let facts = &chain.transaction;
             format!(
@@ -223,25 +223,25 @@ fn sentence(chain: &Chain, step: Step) -> String {
                 facts.sealed_sequence
             )
         }
-        Step::Send => "the thread that commits had not begun to write".to_owned(),
+        Step::Send => "the commit thread had not begun to write".to_owned(),
         Step::Retry => {
             let is_aborted = |attempt: &&Attempt| attempt.outcome == CommitOutcome::Aborted;
             let aborted = chain.transaction.attempts.iter().filter(is_aborted).count();
             format!(
-                "the transaction was aborted {}, and sent again",
+                "the transaction was aborted {} and sent again",
                 numbered(aborted as u64, "time", "times")
             )
         }
         Step::Commit => format!(
-            "the log took the transaction with {} of the partition",
+            "the log committed the transaction, with {} of the partition",
             numbered(chain.transaction.signals, "signal", "signals")
         ),
         Step::StoodStill => format!(
-            "process {:?} recorded nothing: it was stopped (SIGSTOP, a suspended machine), had no processor, or its log gave it nothing",
+            "process {:?} recorded nothing: it was stopped (by SIGSTOP or a suspended machine), got no CPU time, or its log delivered nothing",
             chain.process.node
         ),
         Step::LogHeld => {
-            "the log took nothing of the process: its write lock was held, its disk or broker was slow, or the process was stopped"
+            "the log accepted no writes of the process: its write lock was held, its disk or broker was slow, or the process was stopped"
                 .to_owned()
         }
         Step::Preparation | Step::TaskQueue | Step::Slices | Step::Conclusion => cause(step).to_owned(),
@@ -258,8 +258,9 @@ fn others(last: &BatchFacts, partition: &str) -> String {
     let BatchFacts { batch, lane, device, at, completed, service_ns, .. } = last;
     let flight = completed.map_or(0, |completed| completed.at_ns - at.at_ns);
     format!(
-        "rows of other groups from the same or earlier records were not done: the last ones were in batch {batch} of lane {lane} ({device}), \
-         {} after {} in the queue, of that {} at work (`replay why batch:{batch}{partition}` says more)",
+        "rows of other groups from the same or earlier records were not done: the last ones were in batch \
+         {batch} of lane {lane} ({device}), which took {} on the lane after {} in the queue, {} of it at \
+         work (see `replay why batch:{batch}{partition}`)",
         milliseconds(flight),
         milliseconds(at.at_ns - last.oldest_arrival_ns),
         milliseconds(service_ns.unwrap_or(0)),
@@ -270,36 +271,34 @@ fn others(last: &BatchFacts, partition: &str) -> String {
 pub fn why_then(batch: &BatchFacts) -> String {
     let lane = format!("lane {}", batch.lane);
     let why = match (batch.reason, batch.trigger) {
-        (ReleaseReason::Idle, Trigger::Arrived(_)) => format!("{lane} had nothing to do when rows came"),
+        (ReleaseReason::Idle, Trigger::Arrived(_)) => format!("{lane} was idle when rows arrived"),
         (ReleaseReason::Idle, Trigger::Completed(other)) => {
-            format!(
-                "{lane} had nothing to do any more: batch {other} had come back, and until then its rows gathered"
-            )
+            format!("{lane} became idle when batch {other} completed; rows had gathered until then")
         }
         (ReleaseReason::Idle, Trigger::Placing) => {
-            format!("{lane} had nothing to do, and had just got the group")
+            format!("{lane} was idle and had just got the group")
         }
-        (ReleaseReason::Idle, Trigger::Woke | Trigger::Other) => format!("{lane} had nothing to do"),
+        (ReleaseReason::Idle, Trigger::Woke | Trigger::Other) => format!("{lane} was idle"),
         (ReleaseReason::Full, Trigger::Completed(other)) => {
             format!(
-                "as many rows waited as a batch may have, and {lane} had room since batch {other} had come back"
+                "enough rows for a full batch waited, and batch {other} had completed and made room on {lane}"
             )
         }
-        (ReleaseReason::Full, _) => "as many rows waited as a batch may have".to_owned(),
+        (ReleaseReason::Full, _) => "enough rows for a full batch waited".to_owned(),
         (ReleaseReason::Deadline, _) => {
             format!(
-                "{lane} was busy, and its oldest row, which had come at {}, allowed no further waiting",
+                "{lane} was busy, and the oldest row, which arrived at {}, could not wait any longer",
                 utc(batch.oldest_arrival_ns)
             )
         }
         (ReleaseReason::Drain, Trigger::Completed(other)) => format!(
-            "{lane} had no room for it until batch {other} had come back; since the process was to end, nothing that waited was held back for a larger batch"
+            "{lane} had no room for it until batch {other} completed; the process was draining, so rows were not held back for a larger batch"
         ),
         (ReleaseReason::Drain, _) => {
-            "the process was to end, and nothing that waited was held back for a larger batch".to_owned()
+            "the process was draining, so rows were not held back for a larger batch".to_owned()
         }
     };
-    format!("why batch {} left then: {why}", batch.batch)
+    format!("why batch {} was dispatched then: {why}", batch.batch)
 }
 
 /// Explains why the batch went to its lane.
@@ -307,15 +306,15 @@ fn why_there(chain: &Chain, batch: &BatchFacts) -> String {
     let group = chain.arrival.map_or(-1, |arrival| arrival.group);
     let since = match batch.placed {
         Some(placed) => format!(
-            "it was placed there at {} (entry {}, which `replay why {1}{}` explains)",
+            "it was placed there at {} (entry {}; see `replay why {1}{}`)",
             utc(placed.at_ns),
             placed.sequence,
             partition_of(chain)
         ),
-        None => "it was placed there before the checkpoint that the journal was read from".to_owned(),
+        None => "it was placed there before the checkpoint at which reading of the journal began".to_owned(),
     };
     format!(
-        "why on lane {}: group {group} lives there with epoch {}; {since}; what placement saw of the lanes when the batch left:",
+        "why on lane {}: group {group} is placed there with epoch {}; {since}; the lanes as placement saw them at the dispatch:",
         batch.lane, batch.epoch
     )
 }

@@ -32,8 +32,8 @@ pub fn execute(args: &DebugArgs, settings: &Settings) -> anyhow::Result<ExitCode
     // A bad log is reported first: a terminal would not help.
     if args.output.is_none() && !(stdin().is_terminal() && is_terminal()) {
         return Err(UsageError(
-            "replay debug is used in a terminal, and standard input or output is none here: give `-o table` or `-o json` to print \
-             entries, of which --break says which and --count how many"
+            "replay debug needs a terminal, and standard input or output is not one: to print entries \
+             instead, give `-o table` or `-o json`, with --break to select them and --count to limit them"
                 .to_owned(),
         )
         .into());

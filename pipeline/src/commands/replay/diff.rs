@@ -61,7 +61,7 @@ fn text(found: &Diff) -> String {
     found.parted.iter().for_each(|parted| push_parted(&mut text, parted, found));
     push_outputs(&mut text, found);
     push_moves(&mut text, found);
-    push_paragraph(&mut text, "what it cost:");
+    push_paragraph(&mut text, "cost:");
     text.push_str(&costs(&found.sides));
     push_cut_pauses(&mut text, &found.sides);
     push_waits(&mut text, &found.sides);
@@ -108,7 +108,7 @@ fn push_parted(text: &mut String, parted: &Parted, found: &Diff) {
     let starts = match parted.starts_unlike {
         0 => String::new(),
         count => {
-            format!(", besides {} of another configuration", counted(count, "start", "starts"))
+            format!(", plus {} of another configuration", counted(count, "start", "starts"))
         }
     };
     let Some(at) = &parted.at else {
@@ -117,19 +117,23 @@ fn push_parted(text: &mut String, parted: &Parted, found: &Diff) {
             [0, more] => format!("; then B has {} more", HumanCount(more)),
             [more, _] => format!("; then A has {} more", HumanCount(more)),
         };
-        push_paragraph(text, &format!("{journal}: {alike} entries say the same, times aside{starts}{end}"));
+        push_paragraph(
+            text,
+            &format!("{journal}: {alike} entries are the same apart from times{starts}{end}"),
+        );
         return;
     };
     let PartedAt { by_decision, sequences: [a, b], at_ns, inputs, fields: unlike } = at;
     let what = match by_decision {
-        true => format!("decided otherwise on the same input ({})", inputs[0]),
-        false => "were given something else, so that decisions cannot be compared one by one from there on"
-            .to_owned(),
+        true => format!("decided differently on the same input ({})", inputs[0]),
+        false => "got different inputs, so later decisions cannot be compared one by one".to_owned(),
     };
     let when = format!("A at {} (entry {a}), B at {} (entry {b})", utc(at_ns[0]), utc(at_ns[1]));
     push_paragraph(
         text,
-        &format!("{journal}: {alike} entries say the same, times aside{starts}; then they {what}: {when}"),
+        &format!(
+            "{journal}: {alike} entries are the same apart from times{starts}; then they {what}: {when}"
+        ),
     );
     text.push_str(&fields(unlike));
     if *by_decision {
@@ -147,7 +151,7 @@ fn push_outputs(text: &mut String, found: &Diff) {
     if found.sides.iter().any(|side| side.modelled_from.is_some()) {
         push_paragraph(
             text,
-            "signals: not compared, because a modelled run has neither signals nor transactions",
+            "signals: not compared, because a modelled run has no signals and no transactions",
         );
         return;
     }
@@ -158,15 +162,15 @@ fn push_outputs(text: &mut String, found: &Diff) {
     };
     let same = HumanCount(outputs.same);
     if outputs.is_same() {
-        push_paragraph(text, &format!("signals: all {same} are the same, bit for bit{elsewhere}"));
+        push_paragraph(text, &format!("signals: all {same} are identical, bit for bit{elsewhere}"));
         return;
     }
     let [a, b] = outputs.rest.map(HumanCount);
-    push_paragraph(text, &format!("signals: {same} are the same{elsewhere}; {a} of A and {b} of B are not"));
+    push_paragraph(text, &format!("signals: {same} are identical{elsewhere}; {a} of A and {b} of B are not"));
     if outputs.same == 0 && outputs.rest.contains(&0) {
         push_line(
             text,
-            "  one log has no signals at all; an export has them where it was written with --with-ticks",
+            "  one of the logs has no signals; an export has them only if it was written with --with-ticks",
         );
     }
     if let Some(first) = outputs.first.first() {
@@ -174,7 +178,7 @@ fn push_outputs(text: &mut String, found: &Diff) {
         push_line(
             text,
             &format!(
-                "the first that differs, in partition {} at offset {a} of A and {b} of B:",
+                "the first difference, in partition {} at offset {a} of A and {b} of B:",
                 first.partition
             ),
         );
@@ -185,16 +189,13 @@ fn push_outputs(text: &mut String, found: &Diff) {
 fn push_moves(text: &mut String, found: &Diff) {
     let moves = &found.moves;
     if moves.elsewhere == 0 {
-        push_paragraph(
-            text,
-            &format!("what moved: nothing; all {} groups lived on the same lanes", moves.groups),
-        );
+        push_paragraph(text, &format!("placement: all {} groups were on the same lanes", moves.groups));
         return;
     }
     push_paragraph(
         text,
         &format!(
-            "what moved: {} of {} groups lived on another lane for some of their records; those with most rows:",
+            "placement: {} of {} groups were on another lane for some of their records; those with the most rows:",
             moves.elsewhere, moves.groups
         ),
     );
@@ -287,7 +288,10 @@ fn push_cut_pauses(text: &mut String, sides: &[Side; 2]) {
         let count = counted(side.totals.pauses_begun_before, "pause", "pauses");
         push_line(
             text,
-            &format!("{letter}: {count} began before what is read of its journal, and count from there on"),
+            &format!(
+                "{letter}: {count} began before the part of the journal that was read, and count from \
+                      its beginning"
+            ),
         );
     }
 }
@@ -301,7 +305,7 @@ fn push_waits(text: &mut String, sides: &[Side; 2]) {
     if steps.is_empty() || sides.iter().any(|side| side.modelled_from.is_some()) {
         return;
     }
-    push_paragraph(text, "what a row waited for from its arrival to its commit, mean over all rows, ms:");
+    push_paragraph(text, "waits of a row from its arrival to its commit, mean over all rows, in ms:");
     let of =
         |side: &Side, step: Step| side.waits.iter().find(|wait| wait.step == step).map_or(0, |wait| wait.ns);
     let row = |first: String, [a, b]: [i64; 2]| {
@@ -320,7 +324,7 @@ fn push_waits(text: &mut String, sides: &[Side; 2]) {
 }
 
 fn push_lanes(text: &mut String, sides: &[Side; 2]) {
-    push_paragraph(text, "what lanes did:");
+    push_paragraph(text, "work of lanes:");
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (letter, side) in ["A", "B"].iter().zip(sides) {
         for lane in &side.lanes {
@@ -366,12 +370,12 @@ fn push_slowest(text: &mut String, sides: &[Side; 2]) {
     if rows.is_empty() {
         return;
     }
-    push_paragraph(text, "the slowest signals (`replay why` says all of one):");
+    push_paragraph(text, "the slowest signals (explain one with `replay why`):");
     let header = [
         ("", Align::Left),
         ("latency", Align::Right),
         ("signal", Align::Left),
-        ("held up longest by", Align::Left),
+        ("longest wait for", Align::Left),
     ];
     text.push_str(&aligned(&header, &rows));
 }

@@ -77,7 +77,7 @@ fn print(exported: &Exported, args: &ExportArgs) -> anyhow::Result<()> {
     if !args.with_ticks {
         writeln!(
             out,
-            "note: ticks and signals are not in it: `verify --outputs`, `slowest`, `why` of a signal, `diff` of signals and symbols of a batch need --with-ticks"
+            "note: the export has no ticks and no signals; `verify --outputs`, `slowest`, `why` of a signal, `diff` of signals and the symbols of a batch need an export with --with-ticks"
         )?;
     }
     let outputs = if args.with_ticks { " --outputs" } else { "" };

@@ -74,22 +74,24 @@ pub(super) fn execute(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<
     let report = progress.followed().report;
     print(&report, args.output)?;
     if verifier.is_finished() && verifier.join().is_err() {
-        anyhow::bail!("the verifier has failed, and what it has said above is of before");
+        anyhow::bail!("the verifier has failed; the report above is from before the failure");
     }
     if report.is_identical() {
         if let Some(cause) = progress.cause_of_failure() {
-            anyhow::bail!("the log could not be read any more: {cause}");
+            anyhow::bail!("the log can no longer be read: {cause}");
         }
         if report.entries == 0 {
             anyhow::bail!(
-                "nothing was verified: the log has no entries of the journal that could be read; check --log and topics.prefix"
+                "nothing was verified: the log has no readable journal entries; check --log and topics.prefix"
             );
         }
         return Ok(ExitCode::SUCCESS);
     }
     if endpoint.is_some() {
         // A restarted verifier would begin behind the difference, and would no longer report it.
-        to_stderr(format_args!("the verifier stays to tell of the difference, until Ctrl-C or SIGTERM"));
+        to_stderr(format_args!(
+            "the verifier keeps running to report the difference, until Ctrl-C or SIGTERM"
+        ));
         while !interrupt.wait(LINE_INTERVAL) {}
     }
     Ok(ExitCode::from(DIVERGED))
@@ -106,16 +108,13 @@ fn follow(mut follower: Follower<'_>, progress: &VerifierProgress, stopped: &Rec
                 progress.follow(follower.followed());
                 if let Some(divergence) = &follower.followed().report.divergence {
                     let sequence = follower.followed().sequence;
-                    return tracing::error!(
-                        sequence,
-                        "what was committed is not what it should be: {divergence}"
-                    );
+                    return tracing::error!(sequence, "the log differs from its replay: {divergence}");
                 }
                 if is_at_end { LOOK_PAUSE } else { Duration::ZERO }
             }
             Err(error) => {
                 if !is_failing {
-                    tracing::warn!("nothing can be verified for now, and it is tried again: {error}");
+                    tracing::warn!("verification fails for now and is retried: {error}");
                 }
                 is_failing = true;
                 progress.fail(clock.now_ns(), error.to_string());

@@ -29,17 +29,20 @@ pub fn text(chain: &RequestChain) -> String {
             chain.request.partition,
             utc(chain.request.created_ns),
             match chain.request.created_clock {
-                Some(Clock::Publisher) => " by the publisher's clock; all other times are of the process's",
+                Some(Clock::Publisher) =>
+                    " by the publisher's clock; all other times are by the clock of \
+                                           the process",
                 Some(Clock::Log) => {
-                    " by the log's clock, which gives this topic's records their times; all other times are of the process's"
+                    " by the log's clock, which stamps the records of this topic; all other times are by the clock of the process"
                 }
                 Some(Clock::Process) => "",
-                None => " by a clock that the log does not name; all other times are of the process's",
+                None => " by an unknown clock; all other times are by the clock of the process",
             }
         ),
     );
-    let end = if chain.is_to_commit { "the commit" } else { "the seal, behind which no time is known" };
-    let begin = if chain.from_ns == chain.request.created_ns { "there" } else { "when the process had it" };
+    let end = if chain.is_to_commit { "the commit" } else { "the seal (later times are unknown)" };
+    let begin =
+        if chain.from_ns == chain.request.created_ns { "there" } else { "its arrival at the process" };
     let main = chain.waits.iter().max_by_key(|wait| wait.ns);
     let main = main.map_or_else(String::new, |main| {
         format!("; {}, {}, {}", part_of(main.ns, chain.total_ns), milliseconds(main.ns), cause(main.step))
@@ -48,14 +51,14 @@ pub fn text(chain: &RequestChain) -> String {
     text.push('\n');
     text += &wait_rows(chain.from_ns, &chain.waits, |step| sentence(chain, step));
     if let Some(explanation) = &chain.explanation {
-        push_paragraph(&mut text, "why its first slice was next on its lane:");
+        push_paragraph(&mut text, "why its first slice was the next one on its lane:");
         text += &why::choices(&explanation.choices);
         for otherwise in &explanation.otherwise {
             push_line(&mut text, &format!("  {}", why::words(otherwise)));
         }
     }
     for unknown in &chain.unknown {
-        push_paragraph(&mut text, &format!("not known: {unknown}"));
+        push_paragraph(&mut text, &format!("unknown: {unknown}"));
     }
     text
 }
@@ -63,17 +66,17 @@ pub fn text(chain: &RequestChain) -> String {
 fn sentence(chain: &RequestChain, step: Step) -> String {
     let task = chain.task.as_ref();
     match (step, task) {
-        (Step::Process, _) => format!("process {:?} had not begun", chain.process.node),
-        (Step::Read, _) => "the engine had it".to_owned(),
+        (Step::Process, _) => format!("process {:?} had not started", chain.process.node),
+        (Step::Read, _) => "the engine got the request".to_owned(),
         (Step::Preparation, Some(task)) => {
             format!(
-                "its market was taken and its units made: task {} (entry {})",
+                "its market snapshot was taken and its units were prepared: task {} (entry {})",
                 task.task, task.arrived.sequence
             )
         }
         (Step::TaskQueue, Some(task)) => {
             let entry = task.first_slice.map_or_else(String::new, |at| format!(" (entry {})", at.sequence));
-            format!("other work was before it on the lanes{entry}")
+            format!("the lanes had other work first{entry}")
         }
         (Step::Slices, Some(task)) => format!(
             "{} in {} and {}; lanes ({}) worked for {}",
@@ -84,7 +87,10 @@ fn sentence(chain: &RequestChain, step: Step) -> String {
             milliseconds(task.compute_ns)
         ),
         (Step::CommitInterval, _) => {
-            format!("the next commit was not due; entry {} sealed it", chain.transaction.sealed_sequence)
+            format!(
+                "the next commit was not due; entry {} sealed the result",
+                chain.transaction.sealed_sequence
+            )
         }
         _ => format!("{}: {}", name(step), cause(step)),
     }

@@ -44,20 +44,20 @@ fn table(found: &Slowest) -> String {
         ("kind", Align::Left),
         ("batch", Align::Right),
         ("lane", Align::Left),
-        ("held up longest by", Align::Left),
+        ("longest wait for", Align::Left),
         ("for_ms", Align::Right),
-        ("in these waits", Align::Left),
+        ("parts of that wait", Align::Left),
     ];
     let rows: Vec<Vec<String>> = found.signals.iter().map(row).collect();
     let mut text = match rows.is_empty() {
-        true => "no signal was committed there whose latency is known\n".to_owned(),
+        true => "the window has no signal with a known latency\n".to_owned(),
         false => aligned(&header, &rows),
     };
-    text += &format!("{} looked at", counted(found.seen, "signal", "signals"));
-    text += if rows.is_empty() { "\n" } else { "; `replay why` with a signal of the list says all of it\n" };
+    text += &format!("{} checked", counted(found.seen, "signal", "signals"));
+    text += if rows.is_empty() { "\n" } else { "; explain a signal of the list with `replay why`\n" };
     let first = found.signals.first();
     if let Some((lane, command)) = first.and_then(|slow| lane_meanwhile(&slow.chain, &slow.held_by)) {
-        text += &format!("`{command}` says what became of {lane} while the first one waited\n");
+        text += &format!("`{command}` shows the state of {lane} while the first one waited\n");
     }
     for reason in found.left_out(|count| HumanCount(count).to_string()) {
         text += &format!("{reason}\n");

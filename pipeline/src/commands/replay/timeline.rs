@@ -50,7 +50,7 @@ fn print(drawn: &Drawn, args: &TimelineArgs) -> anyhow::Result<()> {
     if drawn.left_out > 0 {
         writeln!(
             out,
-            "note: {} left out, because too many overlap; a shorter window has all of them",
+            "note: {} left out, because too many overlap; choose a shorter window to see all",
             counted(drawn.left_out, "event is", "events are")
         )?;
     }

@@ -130,7 +130,7 @@ fn text(report: &Report) -> String {
         .chain(faults)
         .collect();
     match changed.is_empty() {
-        true => push_paragraph(&mut text, "changed: nothing, so that this shows the noise floor alone"),
+        true => push_paragraph(&mut text, "changed: nothing, so the result shows only the noise floor"),
         false => {
             push_paragraph(&mut text, "changed:");
             changed.iter().for_each(|line| push_line(&mut text, &format!("  {line}")));
@@ -138,17 +138,19 @@ fn text(report: &Report) -> String {
     }
     push_paragraph(
         &mut text,
-        "measured is what the journal tells; all else is modelled. The noise floor is what the model of the recorded configuration misses of it: the fit within \
-         this run, and not how well the run repeats. What the run varies by from one of its parts to the next is beside it; no claim is smaller than either.",
+        "The column `measured` comes from the journal; all others are modelled. The noise floor is the error \
+         of the model of the recorded configuration: the quality of the fit within this run, not its \
+         repeatability. The variation between parts of the run is shown beside it; no claim is smaller than \
+         either.",
     );
     text.push_str(&table(&report.figures));
     push_paragraph(
         &mut text,
-        "rows, each through its group once and in order (outputs depend on that order alone):",
+        "does each row pass through its group once and in order (outputs depend only on that order):",
     );
     report.order.iter().for_each(|order| push_line(&mut text, &format!("  {}", order_words(order))));
     if !report.notes.is_empty() {
-        push_paragraph(&mut text, "to be known:");
+        push_paragraph(&mut text, "notes:");
         report.notes.iter().for_each(|note| push_line(&mut text, &format!("  {note}")));
     }
     text
@@ -196,7 +198,7 @@ fn table(figures: &[FigureRow]) -> String {
         ("difference (95 %)", Align::Right),
         ("noise floor", Align::Right),
         ("varies by", Align::Right),
-        ("the change makes it", Align::Left),
+        ("effect of the change", Align::Left),
     ];
     aligned(&header, &figures.iter().map(row).collect::<Vec<_>>())
 }
@@ -216,7 +218,8 @@ fn order_words(of: &OrderOf) -> String {
     let count = |rows: i64| HumanCount(rows.unsigned_abs());
     let order = &of.order;
     let (arrived, done, left) = (count(order.arrived), count(order.done), count(order.left));
-    let account = format!("{arrived} came to {} groups, {done} were done, {left} were left", order.groups);
+    let account =
+        format!("{arrived} rows arrived in {} groups, {done} were done, {left} were left", order.groups);
     match of.is_kept {
         true => format!("{}: yes; {account}", of.run),
         false => format!("{}: NO; {account}; {}", of.run, order.violations.join("; ")),

@@ -102,7 +102,7 @@ fn text(why: &Why) -> anyhow::Result<String> {
     text.push_str(&input_table::of(&entry.input)?);
     if why.explanations.is_empty() {
         text.push_str(
-            "\nnothing was decided: `warptape tail journal --from-beginning --exit-at-end` lists the entries with what each decided\n",
+            "\nnothing was decided: `warptape tail journal --from-beginning --exit-at-end` lists all entries with their decisions\n",
         );
     }
     for (reason, explanation) in reasons::of_decisions(&decisions, started).zip(&why.explanations) {
@@ -119,23 +119,23 @@ fn text(why: &Why) -> anyhow::Result<String> {
 pub(super) fn said_before(before: &Before, started: Option<&Started>) -> String {
     match before {
         Before::Decided { at, decision } => format!(
-            "before it, entry {} at {} decided: {}",
+            "the previous decision on the same subject, in entry {} at {}: {}",
             at.sequence,
             utc(at.at_ns),
             reasons::of_decision(&json!(decision), at.at_ns, started)
         ),
         Before::NoneSinceStart(began) => format!(
-            "before it nothing of the kind was decided since the process began with entry {} at {}",
+            "no earlier decision on the same subject since the process started with entry {} at {}",
             began.sequence,
             utc(began.at_ns)
         ),
         Before::NoneSince(Some(first)) => format!(
-            "before it nothing of the kind was decided from entry {} at {} on, the first one that was looked at",
+            "no earlier decision on the same subject since entry {} at {}, the first entry that was read",
             first.sequence,
             utc(first.at_ns)
         ),
         Before::NoneSince(None) => {
-            "no entry before it is left that could tell what was decided before".to_owned()
+            "earlier decisions are unknown, because all earlier entries were removed".to_owned()
         }
     }
 }
@@ -251,13 +251,16 @@ pub(super) fn words(otherwise: &Otherwise) -> String {
         Otherwise::Next(next, _) => format!("without it: {}", subject(next)),
         Otherwise::Unless(lane, reason) => {
             let reason = serde_json::json!(reason);
-            format!("lane {lane}, if it had not been excluded as {}", reason.as_str().unwrap_or_default())
+            format!("lane {lane}, if it were not excluded as {}", reason.as_str().unwrap_or_default())
         }
         Otherwise::AtLatest(at_ns) => {
-            format!("on a busy lane, and without further rows, it would have left by {}", utc(*at_ns))
+            format!(
+                "on a busy lane and without further rows, it would have been dispatched by {}",
+                utc(*at_ns)
+            )
         }
         Otherwise::FullWith(rows) => {
-            format!("with {} more it would have been full", numbered(*rows, "row", "rows"))
+            format!("with {} more, the batch would have been full", numbered(*rows, "row", "rows"))
         }
         Otherwise::With(condition) => with(condition),
     }
@@ -325,12 +328,12 @@ mod tests {
         };
         assert_eq!(
             said_before(&before, None),
-            "before it, entry 7 at 1970-01-01T00:00:01.000000Z decided: Breaker: lane 1 gets no work: it was lost 2 times lately, and 2 are too many"
+            "the previous decision on the same subject, in entry 7 at 1970-01-01T00:00:01.000000Z: Breaker: lane 1 gets no work: it was lost 2 times recently, and the limit is 2"
         );
         let began = Moment { sequence: 0, at_ns: 0 };
         let said = |before: Before| said_before(&before, None);
-        assert!(said(Before::NoneSinceStart(began)).contains("since the process began with entry 0 at "));
-        assert!(said(Before::NoneSince(Some(began))).contains("from entry 0 at "));
+        assert!(said(Before::NoneSinceStart(began)).contains("since the process started with entry 0 at "));
+        assert!(said(Before::NoneSince(Some(began))).contains("since entry 0 at "));
     }
 
     #[test]

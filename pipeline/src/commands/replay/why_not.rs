@@ -41,7 +41,7 @@ fn text(found: &LaneWhy) -> String {
     push_line(
         &mut text,
         &format!(
-            "lane {} ({}) behind entry {} at {}",
+            "lane {} ({}) after entry {} at {}",
             load.lane,
             found.device,
             found.at.sequence,
@@ -54,10 +54,10 @@ fn text(found: &LaneWhy) -> String {
         (
             "groups",
             format!(
-                "{} of the {} there are{}",
+                "{} of {} in total{}",
                 load.groups_placed,
                 load.groups_placed as usize + lane.elsewhere.len(),
-                lane.groups_max.map_or_else(String::new, |max| format!(", {max} at most"))
+                lane.groups_max.map_or_else(String::new, |max| format!(", at most {max} on this lane"))
             ),
         ),
         (
@@ -70,24 +70,24 @@ fn text(found: &LaneWhy) -> String {
             ),
         ),
         ("waiting", numbered(load.waiting_rows, "row", "rows")),
-        ("a row takes", row_times(found)),
+        ("time per row", row_times(found)),
         ("slice", load.slice.map_or_else(|| "none".to_owned(), |slice| slice.to_string())),
     ]);
     for before in &found.decided {
         push_paragraph(&mut text, &decided(before, found.journal));
     }
     push_paragraph(&mut text, &format!("batches: {}", next_batch(lane, found.at.at_ns)));
-    push_line(&mut text, "groups that it does not have:");
+    push_line(&mut text, "groups on other lanes:");
     if lane.elsewhere.is_empty() {
-        push_line(&mut text, "  none: it has all there are");
+        push_line(&mut text, "  none: all groups are on this lane");
     }
     for (reason, (groups, rows)) in reasons(lane) {
-        push_line(&mut text, &format!("  {groups} groups, for which {rows} rows wait: {reason}"));
+        push_line(&mut text, &format!("  {groups} groups with {rows} waiting rows: {reason}"));
     }
     if !lane.groups_move_by_load && !lane.elsewhere.is_empty() {
         push_paragraph(
             &mut text,
-            "groups stay on their lane here, however much it has to do: see scheduler.placement_policy and scheduler.balance_interval_ms",
+            "groups do not move by load in this configuration: see scheduler.placement_policy and scheduler.balance_interval_ms",
         );
     }
     text
@@ -96,11 +96,12 @@ fn text(found: &LaneWhy) -> String {
 /// Names the decision that took some of the lane's weight or its service, and the command that explains it.
 fn decided(before: &Before, journal: i32) -> String {
     let Before::Decided { at, decision } = before else {
-        return "what took of its weight or its service was decided before the entries that were looked at"
+        return "the decision that reduced its weight or took it out of service is older than the entries \
+                that were read"
             .to_owned();
     };
     format!(
-        "{} (entry {} at {}, which `replay why {1}{}` explains)",
+        "{} (entry {} at {}; see `replay why {1}{}`)",
         reasons::of_decision(&json!(decision), at.at_ns, None),
         at.sequence,
         utc(at.at_ns),
@@ -120,7 +121,7 @@ fn row_times(found: &LaneWhy) -> String {
 
 fn row_time(ps: i64) -> String {
     match ps {
-        0 => "an unknown time".to_owned(),
+        0 => "unknown".to_owned(),
         1_000_000_000.. => format!("{:.3} ms", ps as f64 / 1e9),
         _ => format!("{:.3} µs", ps as f64 / 1e6),
     }
@@ -131,12 +132,12 @@ fn state(lane: &LaneExplanation) -> String {
     let breaker = match lane.breaker {
         // An open breaker shows as the reason of exclusion.
         BreakerState::Closed | BreakerState::Open => "",
-        BreakerState::HalfOpen => "; its breaker is half open, so that it gets half of its groups",
+        BreakerState::HalfOpen => "; its breaker is half open, so it gets half of its groups",
     };
     let service = match lane.excluded {
         Some(reason) => excluded(reason),
         None if lane.load.weight == 0 => {
-            "stands by: its weight is 0, so that it gets groups only where no lane with a weight is ready"
+            "stands by: its weight is 0, so it gets groups only if no lane with a weight is ready"
         }
         None => "in service",
     };
@@ -144,9 +145,9 @@ fn state(lane: &LaneExplanation) -> String {
         0 => String::new(),
         // A weight never falls below 1.
         percent if lane.load.weight == 1 => {
-            format!(", the least there is, though its device's heat takes {percent} % of it")
+            format!(", the minimum, although the heat of its device would take {percent} % of it")
         }
-        percent => format!(", of which its device's heat has taken {percent} %"),
+        percent => format!(", of which the heat of its device takes {percent} %"),
     };
     format!("{service}, weight {}{heat}{breaker}", lane.load.weight)
 }
@@ -154,22 +155,23 @@ fn state(lane: &LaneExplanation) -> String {
 /// Describes the time of the lane's next batch, and why it is not earlier.
 fn next_batch(lane: &LaneExplanation, at_ns: i64) -> String {
     match lane.next_batch {
-        NextBatch::NothingWaits => "no rows wait for it".to_owned(),
+        NextBatch::NothingWaits => "no rows wait for this lane".to_owned(),
         NextBatch::BatchesInFlight => format!(
-            "it has the {} batches in flight that it may have, and is predicted to have done them in {}",
+            "all {} batches that it may have are in flight; their predicted end is in {}",
             lane.batches_max,
             milliseconds((lane.free_ns - at_ns).max(0))
         ),
-        NextBatch::Rows => "its credit of rows is in flight (scheduler.lane_credit_rows)".to_owned(),
+        NextBatch::Rows => "its whole credit of rows is in flight (scheduler.lane_credit_rows)".to_owned(),
         NextBatch::Bytes => {
             format!(
-                "{} bytes of its credit are left, which is less than the next row (scheduler.lane_credit_bytes)",
+                "its credit has {} bytes left, too few for the next row (scheduler.lane_credit_bytes)",
                 lane.bytes_left
             )
         }
         NextBatch::Due(reason) => format!("one is due: {}", due(reason)),
         NextBatch::AtLatest(by_ns) => format!(
-            "it is busy, and gets what waits in {} at the latest, at {}: more rows make a larger batch until then",
+            "it is busy and gets the waiting rows in {} at the latest, at {}; until then, more rows make the \
+             batch larger",
             milliseconds((by_ns - at_ns).max(0)),
             utc(by_ns)
         ),
@@ -178,10 +180,10 @@ fn next_batch(lane: &LaneExplanation, at_ns: i64) -> String {
 
 fn due(reason: ReleaseReason) -> &'static str {
     match reason {
-        ReleaseReason::Idle => "it has nothing to do",
-        ReleaseReason::Full => "as many rows wait as a batch may have",
-        ReleaseReason::Deadline => "the oldest row allows no further waiting",
-        ReleaseReason::Drain => "the process is to end",
+        ReleaseReason::Idle => "the lane is idle",
+        ReleaseReason::Full => "enough rows for a full batch wait",
+        ReleaseReason::Deadline => "the oldest row cannot wait any longer",
+        ReleaseReason::Drain => "the process is draining",
     }
 }
 
@@ -203,9 +205,9 @@ fn reason(group: &GroupElsewhere, groups_move_by_load: bool) -> String {
     }
     let is_worse = group.choice.score.zip(group.best_score).is_some_and(|(score, best)| score < best);
     let why = match (is_worse, groups_move_by_load) {
-        (true, true) => "another lane has the better score",
-        (true, false) => "another lane has the better draw",
-        (false, true) => "this lane would be chosen now, but groups move only when that pays",
+        (true, true) => "another lane has a better score",
+        (true, false) => "another lane has a better draw",
+        (false, true) => "this lane would be chosen now, but a group moves only if the gain exceeds the cost",
         (false, false) => "this lane would be chosen now",
     };
     format!("{there}; {why}")
@@ -214,10 +216,10 @@ fn reason(group: &GroupElsewhere, groups_move_by_load: bool) -> String {
 fn excluded(reason: ExclusionReason) -> &'static str {
     match reason {
         ExclusionReason::Lost => "is lost",
-        ExclusionReason::Full => "has as many groups as it may have",
-        ExclusionReason::Slower => "is of the kind that is slower for the group",
-        ExclusionReason::Drained => "is drained by an operator",
+        ExclusionReason::Full => "has its greatest number of groups",
+        ExclusionReason::Slower => "is of the slower kind for the group",
+        ExclusionReason::Drained => "was drained by an operator",
         ExclusionReason::Broken => "has an open breaker",
-        ExclusionReason::Memory => "has little memory left on its device",
+        ExclusionReason::Memory => "has little free memory on its device",
     }
 }

@@ -40,8 +40,8 @@ pub fn recorded(
     let of_symbol = |symbol: &String| {
         let closes = closes.get(symbol.as_str()).cloned().ok_or_else(|| {
             UsageError(format!(
-                "{signals} has no closed {bar_spec} bar of {symbol}: `warptape tail {signals} --from-beginning --symbol \
-                 {symbol}` shows what it has"
+                "{signals} has no closed {bar_spec} bar of {symbol}: see `warptape tail {signals} \
+                 --from-beginning --symbol {symbol}`"
             ))
         })?;
         Ok(SymbolBars { symbol: symbol.clone(), closes })

@@ -64,7 +64,8 @@ impl Asked<'_> {
         if !log.has_member(&settings.engine.group)? {
             let url = log.url();
             to_stderr(format_args!(
-                "no pipeline runs on {url}: `warptape run --log {url}` starts one; waiting for it, {} s at most",
+                "no pipeline runs on {url}; waiting for one for at most {} s: start it with `warptape run \
+                 --log {url}`",
                 self.timeout.as_secs()
             ));
         }
@@ -83,19 +84,19 @@ impl Asked<'_> {
         let why = match interrupt.is_set() {
             true => format!("interrupted before there was a result of {id}"),
             false => format!(
-                "no result of {id} within {} s: no pipeline seems to run on this log, or it has much to do; `warptape run --log {}` \
-                 starts one",
+                "no result of {id} within {} s: no pipeline runs on this log, or it is overloaded; start one \
+                 with `warptape run --log {}`",
                 self.timeout.as_secs(),
                 log.url()
             ),
         };
         if self.request.cancels.is_some() {
-            bail!("{why}; it is in {} all the same", requests.topic);
+            bail!("{why}; the request stays in {}", requests.topic);
         }
         self.cancel(&log, requests, &key, &interrupt)?;
         let url = log.url();
         bail!(
-            "{why}; it is cancelled, unless it was answered meanwhile: `warptape tail {} --from-beginning --log {url}` shows the result",
+            "{why}; the request was cancelled, unless it was answered meanwhile: see `warptape tail {} --from-beginning --log {url}`",
             results.topic
         )
     }
@@ -142,8 +143,8 @@ fn place_of(
         }
     }
     let message = format!(
-        "no request {request_id} waits for an answer in {topic}: it has its result, or was never sent; `warptape tail {} \
-         --from-beginning` shows results",
+        "no request {request_id} waits for an answer in {topic}: it already has its result, or was never \
+         sent; see `warptape tail {} --from-beginning`",
         settings.topics.names.risk_results
     );
     bail!(message)
@@ -204,7 +205,7 @@ fn partitions(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<i32> {
     let found = |name: &str| {
         of(name).ok_or_else(|| {
             UsageError(format!(
-                "{url} has no topic {name}: make what is missing with `warptape topics create --log {url}`"
+                "{url} has no topic {name}: create missing topics with `warptape topics create --log {url}`"
             ))
         })
     };
@@ -212,8 +213,8 @@ fn partitions(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<i32> {
     let ticks = of(&names.ticks).unwrap_or(requests);
     if requests != ticks || results != ticks {
         return Err(UsageError(format!(
-            "{} has {ticks} partitions, {} {requests} and {} {results}: they must be as many, so that requests come to \
-             the ticks they are about; create the topics anew",
+            "{} has {ticks} partitions, {} {requests} and {} {results}: the numbers must be equal, so that \
+             requests meet the ticks of their symbols; delete and recreate the topics",
             names.ticks, names.risk_requests, names.risk_results
         ))
         .into());

@@ -119,7 +119,7 @@ pub fn read_json(path: &Path) -> Result<Value, UsageError> {
     serde_json::from_str(&text).map_err(|error| {
         let may_be_rows = path.extension().is_none_or(|extension| extension != "json");
         let hint = match may_be_rows && !text.trim_start().starts_with(['{', '[']) {
-            true => "; it is no JSON: rows are read from files whose names end in .csv or .parquet",
+            true => "; the file is not JSON: files with rows need names that end in .csv or .parquet",
             false => "",
         };
         UsageError(format!("{}: {error}{hint}", path.display()))
@@ -153,7 +153,7 @@ fn check_kind(command: &RiskCommand, request: &RiskRequest) -> Result<(), UsageE
         return Ok(());
     }
     Err(UsageError(format!(
-        "the request is {}, which is not for `risk {name}`: use `warptape risk {}`",
+        "the request is {} and does not fit `risk {name}`: use `warptape risk {}`",
         kind_of(&request.problem),
         fitting.join("` or `warptape risk ")
     )))
@@ -308,7 +308,7 @@ fn steps(simulation: &SimulationFlags) -> Result<i32, UsageError> {
         (Some(steps), _) => Ok(steps),
         (None, Some("asian")) => Err(missing("--steps N, the number of fixings")),
         (None, Some("american")) => Err(missing(
-            "--steps N, the number of exercise dates, or nothing of a simulation, to exercise at any time",
+            "--steps N, the number of exercise dates, or no simulation flags, for exercise at any time",
         )),
         (None, _) => Ok(1),
     }
@@ -340,7 +340,7 @@ fn sweep_problem(recorded: &RecordedFlags, read_bars: ReadBars<'_>) -> anyhow::R
     };
     let count = rules.iter().map(combination_count).fold(0_usize, usize::saturating_add);
     if count > RULES_MAX {
-        let message = format!("{}: {count} rules; at most {RULES_MAX} may be", recorded.rules.display());
+        let message = format!("{}: {count} rules; at most {RULES_MAX} are allowed", recorded.rules.display());
         return Err(UsageError(message).into());
     }
     let rules: Vec<Value> = rules.into_iter().flat_map(combinations).collect();

@@ -83,10 +83,10 @@ impl Rows {
         };
         for (place, column) in rows.columns.iter().enumerate() {
             if !known.contains(&column.as_str()) {
-                return Err(mistake(path, &format!("column `{column}` is none of {}", known.join(", "))));
+                return Err(mistake(path, &format!("column `{column}` is not one of {}", known.join(", "))));
             }
             if rows.columns[..place].contains(column) {
-                return Err(mistake(path, &format!("column `{column}` is there twice")));
+                return Err(mistake(path, &format!("column `{column}` occurs twice")));
             }
         }
         if rows.rows.is_empty() {
@@ -104,7 +104,7 @@ impl Rows {
         let (mut rows, mut lines) = (Vec::new(), Vec::new());
         for Record { line, fields } in records {
             if fields.len() != columns.len() {
-                let message = format!("line {line}: {} cells, and {} columns", fields.len(), columns.len());
+                let message = format!("line {line}: {} cells, but {} columns", fields.len(), columns.len());
                 return Err(mistake(path, &message));
             }
             let cell = |text: String| match text.trim() {
@@ -180,7 +180,7 @@ impl FileRow<'_> {
             Some(Cell::Flag(flag)) => (None, flag.to_string()),
         };
         match number.filter(|number| number.is_finite()) {
-            None => Err(self.mistake(column, &format!("`{text}` is no number"))),
+            None => Err(self.mistake(column, &format!("`{text}` is not a number"))),
             number => Ok(number),
         }
     }
@@ -244,7 +244,7 @@ fn records(path: &Path, text: &str) -> Result<Vec<Record>, UsageError> {
         }
     }
     if is_quoted {
-        let message = format!("line {}: a quote is not closed", record.line);
+        let message = format!("line {}: a quotation mark is not closed", record.line);
         return Err(mistake(path, &message));
     }
     end_record(&mut records, &mut record, &mut field, was_quoted);
@@ -290,16 +290,16 @@ mod tests {
         let error = |text: &str| rows(text, &["id", "strike"]).err().expect("a mistake");
         assert_eq!(error(""), "it is empty");
         assert_eq!(error("id\n"), "it has no rows");
-        assert_eq!(error("id,strick\n"), "column `strick` is none of id, strike");
-        assert_eq!(error("id,id\na,b\n"), "column `id` is there twice");
-        assert_eq!(error("id,strike\na\n"), "line 2: 1 cells, and 2 columns");
-        assert_eq!(error("id\n\n\"a\n"), "line 3: a quote is not closed");
-        assert_eq!(error("id,strike\n\n\"a\nb\",1\nc\n"), "line 5: 1 cells, and 2 columns");
+        assert_eq!(error("id,strick\n"), "column `strick` is not one of id, strike");
+        assert_eq!(error("id,id\na,b\n"), "column `id` occurs twice");
+        assert_eq!(error("id,strike\na\n"), "line 2: 1 cells, but 2 columns");
+        assert_eq!(error("id\n\n\"a\n"), "line 3: a quotation mark is not closed");
+        assert_eq!(error("id,strike\n\n\"a\nb\",1\nc\n"), "line 5: 1 cells, but 2 columns");
         let rows =
             rows("id,strike\na,1\nb,1o\n", &["id", "strike"]).unwrap_or_else(|error| panic!("{error}"));
         let row = rows.iter().nth(1).expect("two rows");
         let error = row.number("strike").expect_err("no number").0;
-        assert!(error.ends_with(": line 3, column `strike`: `1o` is no number"), "{error}");
+        assert!(error.ends_with(": line 3, column `strike`: `1o` is not a number"), "{error}");
     }
 
     /// Empty lines and line breaks within quotes count as lines of the file.
@@ -310,7 +310,7 @@ mod tests {
             let rows = rows(&text, &["id", "strike"]).unwrap_or_else(|error| panic!("{error}"));
             let found: Vec<_> = rows.iter().map(|row| row.number("strike")).collect();
             let [Ok(Some(1.0)), Err(error)] = &found[..] else { panic!("one is bad") };
-            let expected = format!(": line 7, column `strike`: `{number}` is no number");
+            let expected = format!(": line 7, column `strike`: `{number}` is not a number");
             assert!(error.0.ends_with(&expected), "{}", error.0);
         }
     }

@@ -225,7 +225,7 @@ fn simulation(result: &SimulationResult) -> String {
     let mut text = aligned(&columns(&["NAME"], &["VALUE", "STANDARD ERROR"]), &rows);
     writeln!(text, "\nsamples    {}", result.paths).expect(STRING);
     if result.standard_error_met == Some(false) {
-        writeln!(text, "missed     the standard error is greater than was wanted, or cannot be relied on")
+        writeln!(text, "missed     the standard error is greater than requested, or is not reliable")
             .expect(STRING);
     }
     text
@@ -316,7 +316,7 @@ fn optimisation<'a>(result: &OptimisationResult, symbols: impl Iterator<Item = &
         symbols.zip(&result.weights).map(|(symbol, weight)| named(symbol, &[*weight])).collect();
     let mut text = aligned(&columns(&["ASSET"], &["WEIGHT"]), &rows);
     writeln!(text, "\nreturn     {} a year", float(result.expected_return)).expect(STRING);
-    writeln!(text, "volatility {} per root of a year", float(result.volatility)).expect(STRING);
+    writeln!(text, "volatility {} per square root of a year", float(result.volatility)).expect(STRING);
     text
 }
 

@@ -16,14 +16,14 @@ pub fn of(result: &RiskResult, now_ns: i64, max_age_ns: i64) -> Vec<String> {
         let age_ns = now_ns.saturating_sub(time_ns);
         (age_ns > max_age_ns).then(|| {
             let (symbol, age, time) = (&taken.symbol, duration(age_ns / NS_PER_S), utc(time_ns));
-            format!("the market of {symbol} is {age} old: its price is of {time}")
+            format!("market data of {symbol} are {age} old: the price is from {time}")
         })
     });
     let mut warnings: Vec<String> = old.collect();
     let rows = |what: &str, bad: usize, all: usize, first: Option<&str>| {
         let first = first.unwrap_or_default();
         (bad > 0)
-            .then(|| format!("{bad} of {all} {what} have no numbers, and are in no sum; the first: {first}"))
+            .then(|| format!("{bad} of {all} {what} have no result and count in no sum; the first: {first}"))
     };
     warnings.extend(match &result.outcome {
         RiskOutcome::Simulation(found) => (!found.warning.is_empty()).then(|| found.warning.clone()),
@@ -36,7 +36,7 @@ pub fn of(result: &RiskResult, now_ns: i64, max_age_ns: i64) -> Vec<String> {
             let first = found.bad_positions.first().map(|bad| format!("{}, {}", bad.name, bad.error));
             let bad = found.bad_positions.len();
             first.map(|first| {
-                format!("{bad} positions have no numbers, and are in no sum; the first: {first}")
+                format!("{bad} positions have no result and count in no sum; the first: {first}")
             })
         }
         RiskOutcome::Options(found) => {
@@ -44,7 +44,7 @@ pub fn of(result: &RiskResult, now_ns: i64, max_age_ns: i64) -> Vec<String> {
             let first = bad().next().map(|OptionValue { id, error, .. }| format!("{id}, {error}"));
             let count = bad().count();
             first.map(|first| {
-                format!("{count} of {} rows have no numbers; the first: {first}", found.values.len())
+                format!("{count} of {} rows have no result; the first: {first}", found.values.len())
             })
         }
         _ => None,
@@ -103,7 +103,7 @@ mod tests {
         assert!(after(60).is_empty());
         let told = after(12_061).remove(0);
         assert!(
-            told.starts_with("the market of A:X is 3 h 21 min old: its price is of 2024-08-01"),
+            told.starts_with("market data of A:X are 3 h 21 min old: the price is from 2024-08-01"),
             "{told}"
         );
         assert_eq!([59, 61, 90_000].map(duration), ["59 s", "1 min 1 s", "1 d 1 h"]);
@@ -118,7 +118,7 @@ mod tests {
                          "marginal_value_at_risk": 0.0, "error": "why"});
         let portfolio = json!({"type": "portfolio", "value": 0.0, "value_at_risk": 0.0, "expected_shortfall": 0.0, "scenarios": 1,
                                "books": [], "positions": [bad]});
-        assert_eq!(told(portfolio), "1 of 1 positions have no numbers, and are in no sum; the first: x, why");
+        assert_eq!(told(portfolio), "1 of 1 positions have no result and count in no sum; the first: x, why");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub fn run_jobs(seeds: u64, jobs: usize, out: &mut impl Write) -> anyhow::Result
             let of = |seed| simulate(&fleet, &at.workload, &options, seed);
             found.push(Found { scene, method, outcomes: progress.over_seeds(seeds, jobs, of) });
         }
-        progress.say(format!("schedules that know all sizes, {name}"));
+        progress.say(format!("schedules with all sizes known, {name}"));
         let of_scene = progress.over_seeds(seeds, 0, |seed| ideal(&fleet, at, seed));
         ideals.push(of_scene.into_iter().flatten().collect());
     }

@@ -18,7 +18,7 @@ const TIMELINE_TASKS: usize = 100;
 
 const COMPLETION: Words<'_> = Words {
     title: "Mean completion time against load, with 95 % intervals",
-    below: "load: arriving work by what the fleet can do",
+    below: "load: arriving work divided by the capacity of the fleet",
     beside: "mean completion time, s",
     at: "load ",
     unit: " s",
@@ -51,7 +51,7 @@ pub fn write(
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     };
     std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     if let Some(series) = series {
         write("completion.svg", curves(series, COMPLETION))?;
     }

@@ -41,7 +41,7 @@ impl Policy {
         }
         if network_file::is_only_a_hash(given) {
             return Err(UsageError(format!(
-                "--policy {given:?} names a network by its hash, and a simulation knows none: give its file, as dqn:FILE"
+                "--policy {given:?} names a network by its hash, which a simulation cannot look up: give the file, as dqn:FILE"
             )));
         }
         let trained = network_file::of_policy(given, Some(lanes)).ok_or_else(|| {

@@ -165,9 +165,9 @@ fn networks_that_cannot_be_used_are_said_with_their_file() {
     check(&of_file("long", &[&bytes[..], &[0; 1 << 20]].concat()), "and 65536 is the most");
     check(
         &format!("dqn:{PAPER}"),
-        "is for 16 lanes, and there are 4: train one for 4, or one of the architecture `improved`",
+        "is for 16 lanes, but there are 4: train one for 4 lanes, or one of the architecture `improved`",
     );
-    check("dqn:0123abcd", "a simulation knows none: give its file, as dqn:FILE");
+    check("dqn:0123abcd", "which a simulation cannot look up: give the file, as dqn:FILE");
 }
 
 /// Arrivals of a closed loop depend on the schedule, and the table says so.
@@ -182,7 +182,7 @@ fn a_closed_loop_says_why_there_is_no_schedule_that_knows_all_sizes() {
         args.output = SimulateFormat::Table;
     });
     let out = out.unwrap();
-    assert!(out.contains("in a closed loop what arrives depends on the schedule"), "{out}");
+    assert!(out.contains("in a closed loop, arrivals depend on the schedule"), "{out}");
     assert!(out.contains("(capacity)") && !out.contains("(bound)"), "{out}");
     assert!(out.contains("busy_s_fast") && out.contains("idle_s_slow"), "{out}");
 }
@@ -206,7 +206,7 @@ fn fleets_of_the_examples_are_run() {
         })
     });
     let outs: Vec<String> = outs.map(Result::unwrap).collect();
-    let lost = ["lost_s_Turing", "lost_s_Volta", "redone", "of the fleet without failures"];
+    let lost = ["lost_s_Turing", "lost_s_Volta", "redone", "for the fleet without failures"];
     assert!(lost.iter().all(|word| outs[1].contains(word)), "{}", outs[1]);
     assert!(
         outs[3].contains("without failures and throttling") && !outs[3].contains("lost_s"),
@@ -245,7 +245,7 @@ fn autoscaling_has_a_table_of_costs() {
             .all(|name| header.contains(name))
     );
     let error = autoscaled(SimulateFormat::Table, "max-min").unwrap_err();
-    assert!(error.to_string().contains("a fleet with [autoscale] takes policies of production"), "{error}");
+    assert!(error.to_string().contains("a fleet with [autoscale] needs a production policy"), "{error}");
 }
 
 /// Pictures are XML, the same for the same seeds, and their points are the printed figures.
@@ -284,7 +284,7 @@ fn baselines_of_the_simulator_are_told_apart() {
         args.output = SimulateFormat::Table;
     });
     let out = out.unwrap();
-    assert!(out.contains("Of the simulator alone, not for production: max-min"), "{out}");
+    assert!(out.contains("Only in the simulator, not for production: max-min"), "{out}");
 }
 
 /// The experiment's page has all methods in all loops, and the same seeds give the same page.
@@ -370,7 +370,7 @@ fn ticks_that_cannot_be_simulated_are_said() {
     );
     check("rate = 5", &none, "ticks.toml: missing field `symbols`");
     check("rate = 5\nsymbols = 1\nspeed = 3", &none, "unknown field");
-    let expected = "h200-nvlink.toml: the class H200 has no ticks_per_s, and the workload has [ticks]";
+    let expected = "h200-nvlink.toml: the class H200 has no ticks_per_s, but the workload has [ticks]";
     check(fine, &of_fleet("h200-nvlink.toml"), expected);
     check(
         fine,
@@ -378,7 +378,7 @@ fn ticks_that_cannot_be_simulated_are_said() {
         "autoscale.toml: the fleet has [autoscale] and the workload has [ticks]",
     );
     let baseline = |args: &mut SimulateArgs| args.policy = vec!["fair".to_owned(), "max-min".to_owned()];
-    check(fine, &baseline, "--policy \"max-min\" is of the simulator alone and knows no ticks");
+    check(fine, &baseline, "--policy \"max-min\" exists only in the simulator and cannot handle ticks");
     let dice = |args: &mut SimulateArgs| args.placement = "dice".to_owned();
     check(fine, &dice, "--placement \"dice\" is not known; there are: rendezvous, balanced");
 }

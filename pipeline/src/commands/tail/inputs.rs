@@ -28,7 +28,7 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
         Input::Arrived(arrived) => {
             let rows: i64 = arrived.groups.iter().fold(0, |sum, group| sum.saturating_add(group.rows));
             format!(
-                "Arrived: {} of {} of partition {}, from records before offset {}",
+                "Arrived: {} in {} of partition {}, from records before offset {}",
                 numbered(rows, "row", "rows"),
                 numbered(arrived.groups.len() as u64, "group", "groups"),
                 arrived.partition,
@@ -42,15 +42,18 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
             milliseconds(done.service_ns)
         ),
         Input::LaneLost(lost) => {
-            let kept = if lost.kept { "its groups' states are kept" } else { "its partitions are restored" };
+            let kept =
+                if lost.kept { "the states of its groups are kept" } else { "its partitions are restored" };
             format!("LaneLost: {} stopped working, {kept}: {}", lane(lost.lane), lost.reason)
         }
-        Input::LaneReady(ready) => format!("LaneReady: {} works", lane(ready.lane)),
-        Input::Woke(_) => "Woke: the time came that the scheduler asked to be woken at".to_owned(),
-        Input::Draining(_) => "Draining: what waits goes out, because the process is about to end".to_owned(),
+        Input::LaneReady(ready) => format!("LaneReady: {} is ready for work", lane(ready.lane)),
+        Input::Woke(_) => "Woke: the wake-up that the scheduler asked for".to_owned(),
+        Input::Draining(_) => {
+            "Draining: the process is about to end, so waiting work is dispatched".to_owned()
+        }
         Input::Measured(measured) => {
             let batches = numbered(measured.points.len() as u64, "batch", "batches");
-            format!("Measured: {} was measured with {batches}", lane(measured.lane))
+            format!("Measured: the speed of {} was measured with {batches}", lane(measured.lane))
         }
         Input::Released(released) => format!(
             "Released: {} gave back group {} of partition {}",
@@ -68,7 +71,7 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
         Input::TaskDropped(dropped) => format!("TaskDropped: task {} was withdrawn", dropped.task),
         Input::Sealed(sealed) => of_seal(sealed),
         Input::Priced(priced) => {
-            format!("Priced: question {} is answered with {} prices", priced.question, priced.prices.len())
+            format!("Priced: the answer to question {} has {} prices", priced.question, priced.prices.len())
         }
         Input::Sampled(sampled) => {
             format!("Sampled: {}{}", lane(sampled.lane), of_sample(&sampled.sample))
@@ -79,7 +82,7 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
         Input::Checkpoint(checkpoint) => of_checkpoint(checkpoint),
         Input::CommitEnded(ended) => of_commit(ended, entry.at_ns),
         Input::Trained(trained) => format!(
-            "Trained: the network {} of {} bytes is there for policies that name it",
+            "Trained: the network {} ({} bytes) is available to policies that name it",
             trained.hash,
             trained.network.0.len()
         ),
@@ -90,13 +93,14 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
 fn of_assignment(assigned: &PartitionAssigned) -> String {
     let PartitionAssigned { partition, groups, committed_offset, snapshot_offset, is_emptied, lost_from } =
         *assigned;
-    let emptied = if is_emptied { ", with the state of no records, since those before are gone" } else { "" };
+    let emptied =
+        if is_emptied { ", with an empty state, because the records before were removed" } else { "" };
     let lost = lost_from.map_or_else(String::new, |from| {
-        format!(", no transaction accounts for the records {from} to {}", committed_offset - 1)
+        format!(", and no transaction accounts for records {from} to {}", committed_offset - 1)
     });
     format!(
-        "PartitionAssigned: partition {partition} with {} came to the process, read from offset {snapshot_offset} on{emptied}; \
-         {committed_offset} is committed{lost}",
+        "PartitionAssigned: the process owns partition {partition} with {} and reads it from offset \
+         {snapshot_offset} on{emptied}; the committed offset is {committed_offset}{lost}",
         numbered(groups, "group", "groups"),
     )
 }
@@ -107,7 +111,7 @@ fn of_positions(positions: &Positions) -> String {
         partitions.map(|one| format!("{}: {}", one.partition, one.next_offset)).collect();
     let reached = if reached.is_empty() { "nothing yet".to_owned() } else { reached.join(", ") };
     format!(
-        "Positions: this journal of group {:?} has come to these offsets by partition: {reached}",
+        "Positions: the journal of group {:?} has reached these offsets (partition: offset): {reached}",
         positions.group
     )
 }
@@ -120,7 +124,7 @@ fn of_start(started: &Started) -> String {
     };
     let devices: Vec<String> = started.lanes.iter().map(device).collect();
     format!(
-        "Started: process {:?} began with warptape {} and {}: {}",
+        "Started: process {:?} started with warptape {} and {}: {}",
         started.node,
         started.software,
         numbered(devices.len() as u64, "lane", "lanes"),
@@ -137,7 +141,7 @@ fn of_sample(sample: &DeviceSample) -> String {
         sample.throttle_bits.map(|bits| throttle_reasons(bits.unsigned_abs()).collect()).unwrap_or_default();
     let held_down = match throttled.is_empty() {
         true => String::new(),
-        false => format!(", held down by {}", throttled.join(", ")),
+        false => format!(", lowered by {}", throttled.join(", ")),
     };
     [
         of("temperature", sample.temperature_c, "°C"),
@@ -146,7 +150,7 @@ fn of_sample(sample: &DeviceSample) -> String {
         held_down,
         of("utilization", sample.utilization_percent, "%"),
         of("free memory", sample.memory_free_bytes.map(|bytes| bytes >> 20), "MiB"),
-        of("uncorrected memory errors:", sample.ecc_errors_uncorrected.filter(|errors| *errors > 0), "")
+        of("uncorrectable memory errors:", sample.ecc_errors_uncorrected.filter(|errors| *errors > 0), "")
             .trim_end()
             .to_owned(),
         of("critical error Xid", sample.xid, "").trim_end().to_owned(),
@@ -157,7 +161,7 @@ fn of_sample(sample: &DeviceSample) -> String {
 fn of_task(task: &TaskArrived) -> String {
     let deadline = task.deadline_ns.map_or_else(String::new, |at_ns| format!(", due by {}", utc(at_ns)));
     format!(
-        "TaskArrived: task {} of {} is asked for by request {:?} of {:?}{deadline}; it lies at offset {} of partition {}",
+        "TaskArrived: task {} with {}, for request {:?} of {:?}{deadline}; the request is at offset {} of partition {}",
         task.task,
         numbered(task.units, "unit", "units"),
         task.request_id,
@@ -181,7 +185,7 @@ fn of_seal(sealed: &Sealed) -> String {
             )
         })
         .collect();
-    format!("Sealed: a transaction is handed to the log: {}", parts.join("; "))
+    format!("Sealed: a transaction goes to the log: {}", parts.join("; "))
 }
 
 fn of_checkpoint(checkpoint: &Checkpoint) -> String {
@@ -199,9 +203,10 @@ fn of_commit(ended: &CommitEnded, at_ns: i64) -> String {
         CommitOutcome::Committed => "is committed",
         CommitOutcome::Aborted => "is aborted and sent again",
     };
-    let looked_up = if ended.looked_up { ", which was looked up because the log did not tell" } else { "" };
+    let looked_up =
+        if ended.looked_up { ", as looked up in the log, which had not reported the outcome" } else { "" };
     format!(
-        "CommitEnded: the transaction sealed with entry {} {outcome}{looked_up}: attempt {} was sent at {}, took {}, and was known here {} later",
+        "CommitEnded: the transaction sealed with entry {} {outcome}{looked_up}: attempt {} was sent at {} and took {}; the process learnt its outcome {} later",
         ended.sealed,
         ended.attempt,
         utc(ended.sent_ns),
@@ -275,14 +280,14 @@ pub(super) mod tests {
             |sample| words(&entry(Input::Sampled(Box::new(Sampled { lane: 1, sample }))), Some(&started()));
         assert_eq!(
             sampled(sample.clone()),
-            "Sampled: lane 1 (cuda:1), temperature 89 °C (its limit is 90 °C), clock 210 MHz, held down by hardware_thermal_slowdown, \
+            "Sampled: lane 1 (cuda:1), temperature 89 °C (its limit is 90 °C), clock 210 MHz, lowered by hardware_thermal_slowdown, \
              utilization 100 %, free memory 3 MiB"
         );
         let failed =
             DeviceSample { ecc_errors_uncorrected: Some(2), xid: Some(79), ..DeviceSample::default() };
         assert_eq!(
             sampled(failed),
-            "Sampled: lane 1 (cuda:1), uncorrected memory errors: 2, critical error Xid 79"
+            "Sampled: lane 1 (cuda:1), uncorrectable memory errors: 2, critical error Xid 79"
         );
         assert_eq!(sampled(DeviceSample::default()), "Sampled: lane 1 (cuda:1)");
     }
@@ -305,12 +310,11 @@ pub(super) mod tests {
         };
         assert_eq!(
             said(CommitOutcome::Committed, false),
-            "CommitEnded: the transaction sealed with entry 7 is committed: attempt 2 was sent at 1970-01-01T00:00:00.001000Z, \
-             took 3.500 ms, and was known here 0.500 ms later"
+            "CommitEnded: the transaction sealed with entry 7 is committed: attempt 2 was sent at \
+             1970-01-01T00:00:00.001000Z and took 3.500 ms; the process learnt its outcome 0.500 ms later"
         );
-        assert!(
-            said(CommitOutcome::Aborted, true)
-                .contains(" is aborted and sent again, which was looked up because the log did not tell: ")
-        );
+        assert!(said(CommitOutcome::Aborted, true).contains(
+            " is aborted and sent again, as looked up in the log, which had not reported the outcome: "
+        ));
     }
 }

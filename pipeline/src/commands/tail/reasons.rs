@@ -30,19 +30,19 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
         "Place" => of.place(),
         "Dispatch" => of.dispatch(),
         "Pause" => format!(
-            "partition {} is not read on: {} of its rows wait here, above the mark of {}",
+            "partition {} is paused: {} of its rows wait on the host, above the high-water mark of {}",
             of.text("partition"),
             of.text("waiting_rows"),
             of.text("high_water_rows"),
         ),
         "Resume" => format!(
-            "partition {} is read again: {} of its rows wait here, and the mark is {}",
+            "partition {} is read again: {} of its rows wait on the host, and the low-water mark is {}",
             of.text("partition"),
             of.text("waiting_rows"),
             of.text("low_water_rows"),
         ),
         "Fence" => format!(
-            "lane {} is cut off from {}: {}",
+            "lane {} is cut off and loses {}; results that it still sends are ignored: {}",
             of.text("lane"),
             of.numbered("groups", "group", "groups"),
             of.text("reason"),
@@ -52,28 +52,30 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
             of.text("partition"),
             of.text("lost_lane"),
         ),
-        "WakeAt" => format!("wants to be woken at {}, unless something comes first", of.time("at_ns")),
+        "WakeAt" => {
+            format!("the scheduler asks for a wake-up at {}, unless an input comes first", of.time("at_ns"))
+        }
         "Release" => format!(
-            "lane {} lets go of group {} of partition {}: {}",
+            "lane {} gives up group {} of partition {}: {}",
             of.text("lane"),
             of.text("group"),
             of.text("partition"),
             of.release(),
         ),
         "Assign" => format!(
-            "task {} joins the queue of lane {} behind {} ({} of work){}",
+            "task {} joins the queue of lane {}, behind {} ({} of work){}",
             of.text("task"),
             of.text("lane"),
             of.numbered("tasks", "task", "tasks"),
             milliseconds(of.number("backlog_ns")),
             match of.fields["reason"].as_str() {
-                Some("EXPLORED") => ", because it was drawn at random",
-                Some("STOOD_IN") => ", because the policy's network is not there",
+                Some("EXPLORED") => ", because the task was drawn at random",
+                Some("STOOD_IN") => ", because the network of the policy is missing",
                 _ => "",
             },
         ),
         "AskPrices" => format!(
-            "question {} for the prices of kinds of tasks, with so many lanes of each class: {}",
+            "question {} asks for the prices of task kinds, with these numbers of lanes in each class: {}",
             of.text("question"),
             of.text("lanes"),
         ),
@@ -84,7 +86,7 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
             of.text("detail"),
         ),
         "Admit" => format!(
-            "task {} of {} ({}) is accepted, and {} are known now",
+            "task {} of {} ({}) is admitted; {} tasks are known now",
             of.text("task"),
             of.text("tenant"),
             of.text("class"),
@@ -93,7 +95,7 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
         "Reject" => of.reject(),
         "Split" => of.split(),
         "Reserve" => format!(
-            "lanes {} are kept for task {} until {}, because {} of them are busy",
+            "lanes {} are reserved for task {} until {}, because {} of them are busy",
             of.text("lanes"),
             of.text("task"),
             of.time("until_ns"),
@@ -107,21 +109,21 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
             of.time("deadline_ns"),
         ),
         "Finish" => format!(
-            "task {} is done, in {} and {} of lanes' time, where {} were predicted",
+            "task {} is done, in {} and {} of lane time; the prediction was {}",
             of.text("task"),
             of.numbered("slices", "slice", "slices"),
             milliseconds(of.number("service_ns")),
             milliseconds(of.number("predicted_ns")),
         ),
         "Shed" => format!(
-            "task {} ({}) is shed after {}: tasks have waited longer than {} for a while",
+            "task {} ({}) is shed after {}: tasks have waited longer than {} throughout an interval",
             of.text("task"),
             of.text("class"),
             milliseconds(of.number("waited_ns")),
             milliseconds(of.number("target_ns")),
         ),
         "Drift" => format!(
-            "slice {} of {} took {} on lane {}, where {} were predicted, and those before it likewise: {} slices are forgotten",
+            "slice {} of {} took {} on lane {} and the prediction was {}; earlier slices were off likewise, so the measurements of {} slices are dropped",
             of.text("slice"),
             of.text("rate_key"),
             milliseconds(of.number("service_ns")),
@@ -134,7 +136,7 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
         "Shadow" => of.shadow(),
         "Breaker" => of.breaker(),
         "Headroom" => format!(
-            "lane {} counts with {} % of its weight: its device has {} °C, and its limit is {} °C",
+            "lane {} counts with {} % of its weight: its device is at {} °C, its limit is {} °C",
             of.text("lane"),
             of.text("weight_percent"),
             of.text("temperature_c"),
@@ -175,10 +177,10 @@ impl Fields<'_> {
         let (error, expected) = (milli("error_milli"), milli("expected_milli"));
         match self.fields["has_returned"].as_bool() {
             Some(true) => format!(
-                "policy {policy} decides again from task {task} on, {completions} completions after it fell back: it is wrong by {error} powers of two, its rule by {expected}"
+                "policy {policy} decides again from task {task} on, {completions} completions after it fell back to its rule: its predictions are off by {error} powers of two, those of the rule by {expected}"
             ),
             _ => format!(
-                "policy {policy} falls back to its rule with task {task}: it is wrong by {error} powers of two, and was by {expected} in the mean; what it learnt from {completions} completions is forgotten"
+                "policy {policy} falls back to its rule with task {task}: its predictions are off by {error} powers of two, after {expected} on average; it drops what it learnt from {completions} completions"
             ),
         }
     }
@@ -187,24 +189,27 @@ impl Fields<'_> {
         let [lanes, before, in_service] =
             ["lanes", "lanes_before", "lanes_in_service"].map(|name| self.text(name));
         let cause = match self.fields["reason"].as_str() {
-            Some("UTILIZATION") => "the load of the last window asks for them",
-            Some("WAITING") => "some of them for what waits",
-            Some("FORECAST") => "the forecast asks for them",
-            Some("ANOMALY") => "what arrived is an anomaly, so that the load counts beside the forecast",
-            Some("HOLD") => "still fewer would do, and are wanted only by the hysteresis and after a while",
-            Some("LIMIT") => "the limit of autoscale.lanes_min or lanes_max",
-            _ => "for a reason of a newer version",
+            Some("UTILIZATION") => "for the load of the last window",
+            Some("WAITING") => "some of them for waiting work",
+            Some("FORECAST") => "for the forecast load",
+            Some("ANOMALY") => "arrivals are an anomaly, so the current load counts beside the forecast",
+            Some("HOLD") => {
+                "fewer would be enough, but the hysteresis and the wait before a reduction hold \
+                             the number"
+            }
+            Some("LIMIT") => "by the limit autoscale.lanes_min or autoscale.lanes_max",
+            _ => "for a reason that only a newer version knows",
         };
         let load = |name: &str| format!("{:.2}", self.number(name) as f64 / 1e6);
         let mut words = format!(
-            "{lanes} lanes are wanted, and {before} were: {cause}; a load of {} lanes counts, {} lanes in service worked {} % of the window, and {} of work waits",
+            "{lanes} lanes are wanted instead of {before}: {cause}; the load is {} lanes, the {} lanes in service were busy for {} % of the window, and {} of work waits",
             load("load_e6"),
             in_service,
             self.text("utilization_percent"),
             milliseconds(self.number("waiting_ns")),
         );
         if !self.fields["forecast_e6"].is_null() {
-            words += &format!("; up to {} are forecast", load("forecast_e6"));
+            words += &format!("; the forecast is up to {} lanes", load("forecast_e6"));
         }
         if !self.fields["error_ppm"].is_null() {
             words += &format!(", with a mean error of {:.0} %", self.number("error_ppm") as f64 / 1e4);
@@ -218,17 +223,17 @@ impl Fields<'_> {
             ["lane", "lane_instead", "task_instead"].map(|name| self.fields[name].as_i64());
         let words = match (lane, lane_instead, task_instead) {
             (Some(lane), Some(instead), _) if lane == instead => {
-                format!("would have task {task} join the queue of lane {lane} as well")
+                format!("would also send task {task} to the queue of lane {lane}")
             }
             (Some(lane), Some(instead), _) => {
-                format!("would have task {task} join the queue of lane {instead}, not of lane {lane}")
+                format!("would send task {task} to the queue of lane {instead}, not of lane {lane}")
             }
-            (None, Some(instead), _) => format!("would have task {task} join the queue of lane {instead}"),
+            (None, Some(instead), _) => format!("would send task {task} to the queue of lane {instead}"),
             (Some(lane), None, Some(instead)) if instead == self.number("task") => {
-                format!("would give lane {lane} task {task} as well")
+                format!("would also give task {task} to lane {lane}")
             }
             (Some(lane), None, Some(instead)) => {
-                format!("would give lane {lane} task {instead}, not task {task}")
+                format!("would give task {instead} to lane {lane}, not task {task}")
             }
             // This reason belongs to a newer version.
             _ => return self.fields.to_string(),
@@ -263,18 +268,18 @@ impl Fields<'_> {
         let excluded = list(&self.fields["excluded"], |excluded| {
             let why = match excluded["reason"].as_str() {
                 Some("LOST") => "is lost",
-                Some("FULL") => "has all the groups it may have",
+                Some("FULL") => "has its greatest number of groups",
                 Some("SLOWER") => "is of the slower kind",
                 Some("DRAINED") => "is drained",
                 Some("BROKEN") => "has an open breaker",
-                Some("MEMORY") => "has little memory left on its device",
+                Some("MEMORY") => "has little free memory on its device",
                 other => other.unwrap_or_default(),
             };
             format!("lane {} {why}", text(&excluded["lane"]))
         });
         let policy = &self.fields["policy"];
         let mut words = format!(
-            "group {} of partition {} goes to lane {} with epoch {}: {} {}{} ranks {ranks}",
+            "group {} of partition {} goes to lane {} with epoch {}: policy {} {}{} ranks {ranks}",
             self.text("group"),
             self.text("partition"),
             self.text("lane"),
@@ -299,14 +304,14 @@ impl Fields<'_> {
 
     fn dispatch(&self) -> String {
         let why = match self.fields["reason"].as_str() {
-            Some("IDLE") => "the lane has nothing to do",
-            Some("FULL") => "as many rows wait as a batch may have",
+            Some("IDLE") => "the lane is idle",
+            Some("FULL") => "enough rows for a full batch wait",
             Some("DEADLINE") => match self.started {
                 Some(started) => &format!(
-                    "the oldest row allows no further waiting, if it is to be done within {} ms of its coming (scheduler.row_deadline_ms)",
+                    "the oldest row must be done within {} ms of its arrival (scheduler.row_deadline_ms) and cannot wait any longer",
                     started.scheduler.row_deadline_ns as f64 / 1e6
                 ),
-                None => "the oldest row allows no further waiting",
+                None => "the oldest row cannot wait any longer",
             },
             Some("DRAIN") => "the pipeline drains",
             other => other.unwrap_or_default(),
@@ -315,7 +320,8 @@ impl Fields<'_> {
         let takes = self.fields["takes"].as_array().map_or(0, Vec::len);
         let in_flight = |name: &str| telemetry[name].as_i64().unwrap_or(0);
         format!(
-            "batch {} of {} of {} to lane {}: {why}; the oldest came {} ago; the lane has {} of {} in flight, {}",
+            "batch {} of {} of {} to lane {}: {why}; the oldest row arrived {} ago; the lane has {} of {} in \
+             flight, {}",
             self.text("batch"),
             numbered(self.number("rows"), "row", "rows"),
             numbered(takes as u64, "group", "groups"),
@@ -324,7 +330,7 @@ impl Fields<'_> {
             numbered(in_flight("in_flight_rows"), "row", "rows"),
             numbered(in_flight("in_flight_batches"), "batch", "batches"),
             match telemetry["service_ps_per_row"].as_i64() {
-                Some(0) => "and no end is predicted, since it has not been measured yet".to_owned(),
+                Some(0) => "and no end is predicted, because the lane has not been measured yet".to_owned(),
                 _ => {
                     let in_ns = self.number("predicted_finish_ns") - self.at_ns;
                     format!("and the end is predicted in {}", milliseconds(in_ns))
@@ -338,7 +344,7 @@ impl Fields<'_> {
             Some("DRAINED") => "the lane is drained".to_owned(),
             Some("BREAKER") => "its breaker is open".to_owned(),
             Some("BALANCE") => imbalance(&self.fields["imbalance"]),
-            Some("REBALANCE") => "the group would be placed elsewhere now".to_owned(),
+            Some("REBALANCE") => "the group would now be placed elsewhere".to_owned(),
             _ => route(&self.fields["route"]),
         }
     }
@@ -346,7 +352,7 @@ impl Fields<'_> {
     fn reject(&self) -> String {
         let why = match self.fields["reason"].as_str() {
             Some("OVERLOADED") => format!(
-                "{} of {} tasks are known, and {} of {} bytes with its own",
+                "{} of at most {} tasks are known, with {} of at most {} bytes of requests, this one included",
                 self.text("tasks"),
                 self.text("tasks_max"),
                 self.text("bytes"),
@@ -354,16 +360,20 @@ impl Fields<'_> {
             ),
             Some("EXPIRED") => format!("its deadline {} has passed", self.time("deadline_ns")),
             Some("QUOTA") => format!(
-                "by the quota of {}, of which {} of {} tasks are known or guaranteed to others",
+                "the quota {} is full: {} of its {} tasks are known or guaranteed to others",
                 self.text("quota"),
                 self.text("tasks"),
                 self.text("tasks_max"),
             ),
             Some("RATE") => {
-                format!("{} may ask {} times in a second", self.text("quota"), self.text("tasks_max"))
+                format!(
+                    "quota {} may send at most {} requests per second",
+                    self.text("quota"),
+                    self.text("tasks_max")
+                )
             }
             Some("CONGESTED") => format!(
-                "tasks have waited for too long, so that {} may be known for now, and {} are",
+                "tasks have waited for too long, so only {} may be known for now, and {} are",
                 self.text("tasks_max"),
                 self.text("tasks"),
             ),
@@ -375,27 +385,22 @@ impl Fields<'_> {
     fn split(&self) -> String {
         let shares = list(&self.fields["shares"], |share| {
             let [lane, from, to, score] = ["lane", "from", "to", "score"].map(|name| text(&share[name]));
-            format!("lane {lane} units {from} to {to} for a score of {score}")
+            format!("lane {lane} gets units {from} to {to}, with a score of {score}")
         });
         let gang =
-            if self.fields["gang"] == true { "which begin together" } else { "each as it comes to it" };
-        format!(
-            "task {} is shared out ({}) among lanes, {gang}: {shares}",
-            self.text("task"),
-            self.text("policy")
-        )
+            if self.fields["gang"] == true { "which begin at the same time" } else { "each in its own time" };
+        format!("task {} is split ({}) among lanes, {gang}: {shares}", self.text("task"), self.text("policy"))
     }
 
     fn run_slice(&self) -> String {
         let why = match self.fields["reason"].as_str() {
-            Some("RESERVED") => "because it is critical and the lane has time in reserve",
-            Some("AGED") => "because it has waited longest",
-            Some("EXPLORED") => "because it was drawn at random",
-            Some("STOLEN") => &format!(
-                "because it has nothing else to do and lane {} would come to them later",
-                self.text("stolen_from")
-            ),
-            _ => "because it is free",
+            Some("RESERVED") => "because the task is critical and the lane has reserved time",
+            Some("AGED") => "because the task has waited longest",
+            Some("EXPLORED") => "because the task was drawn at random",
+            Some("STOLEN") => {
+                &format!("because it is idle and lane {} would reach them later", self.text("stolen_from"))
+            }
+            _ => "because the lane is free",
         };
         format!(
             "lane {} does units {} to {} of task {}, {why}: {} ({}) has had {} of service, and {} tasks wait; the end is predicted in {}",
@@ -416,7 +421,7 @@ impl Fields<'_> {
 fn route(route: &Value) -> String {
     let number = |name: &str| milliseconds(route[name].as_i64().unwrap_or(0));
     format!(
-        "{} rows are predicted to take {} on the processor and {} on devices",
+        "{} rows are predicted to take {} on the CPU and {} on GPUs",
         text(&route["rows"]),
         number("host_ns"),
         number("device_ns"),
@@ -427,7 +432,7 @@ fn route(route: &Value) -> String {
 fn imbalance(imbalance: &Value) -> String {
     let number = |name: &str| milliseconds(imbalance[name].as_i64().unwrap_or(0));
     format!(
-        "it is busy for {} of a second and lane {} for {}, where the group takes {}; moving it gains {} in a window and costs {}",
+        "the lane is busy for {} per second and lane {} for {}; the group takes {}; the move gains {} in a window and costs {}",
         number("from_load_ns"),
         text(&imbalance["to"]),
         number("to_load_ns"),
@@ -479,9 +484,10 @@ mod tests {
                 "random_stream": 1, "random_counter": 0, "propensity_ppm": 1_000_000,
                 "route": {"kind": "DEVICE", "rows": 900, "break_even_rows": 400, "host_ns": 2_000_000, "device_ns": 1_000_000},
             }}),
-            "Place: group 7 of partition 1 goes to lane 2 with epoch 3: rendezvous 2, which draws lanes by their weights, ranks lane 2 (0 of 5 \
-             groups), then lane 0 (1 of 5 groups); lane 1 is lost, lane 3 has all the groups it may have; 900 rows are \
-             predicted to take 2.000 ms on the processor and 1.000 ms on devices",
+            "Place: group 7 of partition 1 goes to lane 2 with epoch 3: policy rendezvous 2, which draws \
+             lanes by their weights, ranks lane 2 (0 of 5 groups), then lane 0 (1 of 5 groups); lane 1 is \
+             lost, lane 3 has its greatest number of groups; 900 rows are predicted to take 2.000 ms on the \
+             CPU and 1.000 ms on GPUs",
         );
     }
 
@@ -494,8 +500,9 @@ mod tests {
                 "telemetry": {"in_flight_rows": 10, "in_flight_batches": 1, "in_flight_bytes": 9, "service_ps_per_row": 5},
                 "oldest_arrival_ns": 4_000_000, "predicted_finish_ns": 5_500_000,
             }}),
-            "Dispatch: batch 4 of 812 rows of 1 group to lane 1: the oldest row allows no further waiting; the oldest came \
-             1.000 ms ago; the lane has 10 rows of 1 batch in flight, and the end is predicted in 0.500 ms",
+            "Dispatch: batch 4 of 812 rows of 1 group to lane 1: the oldest row cannot wait any longer; the \
+             oldest row arrived 1.000 ms ago; the lane has 10 rows of 1 batch in flight, and the end is \
+             predicted in 0.500 ms",
         );
     }
 
@@ -507,8 +514,8 @@ mod tests {
             "oldest_arrival_ns": 0, "predicted_finish_ns": 0,
         }});
         let words = of_decision(&dispatch, 0, Some(&started()));
-        let limit =
-            "no further waiting, if it is to be done within 5 ms of its coming (scheduler.row_deadline_ms); ";
+        let limit = "the oldest row must be done within 5 ms of its arrival (scheduler.row_deadline_ms) and cannot \
+             wait any longer; ";
         assert!(words.contains(limit), "{words}");
     }
 
@@ -521,8 +528,9 @@ mod tests {
                 "telemetry": {"in_flight_rows": 0, "in_flight_batches": 0, "in_flight_bytes": 0, "service_ps_per_row": 0},
                 "oldest_arrival_ns": 5_000_000, "predicted_finish_ns": 5_000_000,
             }}),
-            "Dispatch: batch 0 of 812 rows of 1 group to lane 1: the lane has nothing to do; the oldest came 0.000 ms ago; \
-             the lane has 0 rows of 0 batches in flight, and no end is predicted, since it has not been measured yet",
+            "Dispatch: batch 0 of 812 rows of 1 group to lane 1: the lane is idle; the oldest row arrived \
+             0.000 ms ago; the lane has 0 rows of 0 batches in flight, and no end is predicted, because the \
+             lane has not been measured yet",
         );
     }
 
@@ -536,15 +544,16 @@ mod tests {
         };
         assert_eq!(
             words("OPEN", "LOSSES", 3, 3),
-            "Breaker: lane 3 gets no work: it was lost 3 times lately, and 3 are too many"
+            "Breaker: lane 3 gets no work: it was lost 3 times recently, and the limit is 3"
         );
         assert_eq!(
             words("HALF_OPEN", "PROBE", 2_000_000_000, 1_000_000_000),
             "Breaker: lane 3 is tried with half of its groups and with slices: it has been out of service for 2000 ms"
         );
-        assert!(words("OPEN", "PROBE_FAILED", 0, 0).contains(": it was lost while it was tried, "));
+        assert!(words("OPEN", "PROBE_FAILED", 0, 0).contains(": it was lost during its trial; "));
         assert!(
-            words("OPEN", "PROBE_FAILED", 450, 300).contains(" took 450 % of what it should, where 300 % ")
+            words("OPEN", "PROBE_FAILED", 450, 300)
+                .contains(" took 450 % of the predicted time, and the limit is 300 %")
         );
         assert!(words("OPEN", "OF_A_LATER_VERSION", 1, 2).ends_with(r#""state":"OPEN"}"#));
     }

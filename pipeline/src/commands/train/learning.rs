@@ -38,7 +38,7 @@ pub fn execute(args: &TrainArgs) -> anyhow::Result<ExitCode> {
 
 fn execute_train(args: &TrainArgs, interrupt: &Interrupt, out: &mut impl Write) -> anyhow::Result<()> {
     let (Some(fleet), Some(workload), Some(to)) = (&args.fleet, &args.workload, &args.to) else {
-        return Err(UsageError("--fleet, --workload and --to say what is trained".to_owned()).into());
+        return Err(UsageError("--fleet, --workload and --to must all be given".to_owned()).into());
     };
     let (given, tasks) = scene(fleet, workload)?;
     let options = TrainOptions {
@@ -84,7 +84,7 @@ fn learning_curve(name: &str, validations: &[Validation]) -> String {
     let words = Words {
         title: "Learning: mean completion time on validation scenes",
         below: "episodes",
-        beside: "mean completion time by that of earliest-completion",
+        beside: "mean completion time divided by that of earliest-completion",
         at: "",
         unit: "",
     };
@@ -107,9 +107,7 @@ fn scene(fleet: &Path, workload: &Path) -> anyhow::Result<(Scene, usize)> {
     let (fleet, workload) = fleets::read(fleet, workload, 1.0)?;
     if workload.ticks.is_some() {
         let path = path.display();
-        return Err(
-            UsageError(format!("{path}: networks are trained on tasks alone; leave [ticks] out")).into()
-        );
+        return Err(UsageError(format!("{path}: networks are trained only on tasks; remove [ticks]")).into());
     }
     let tasks = workload.tasks;
     let given = Scene::given(fleet, workload).map_err(told)?;
@@ -161,7 +159,7 @@ fn tell(bar: &ProgressBar, progress: &TrainingProgress) {
     bar.suspend(|| {
         tracing::info!(
             target: NOTICE,
-            "episode {episode} of {episodes}, {updates} updates: loss {loss:.4}, ε {epsilon:.2}; {ratio:.4} of the mean completion time of earliest-completion"
+            "episode {episode} of {episodes}, {updates} updates: loss {loss:.4}, ε {epsilon:.2}; mean completion time {ratio:.4} of that of earliest-completion"
         );
     });
 }
@@ -173,12 +171,12 @@ fn summarise(trained: &Trained, to: &Path, out: &mut impl Write) -> anyhow::Resu
     writeln!(out, "{}: {bytes} bytes, dqn:{hash}", to.display())?;
     writeln!(
         out,
-        "best of {} validations in {last} episodes: {best:.4} of the mean completion time of earliest-completion",
+        "best of {} validations in {last} episodes: mean completion time {best:.4} of that of earliest-completion",
         trained.validations.len()
     )?;
     writeln!(
         out,
-        "the last integer network chooses otherwise than its float network in {:.2} % of states, which costs {:.4} % of the spread of values",
+        "the last integer network chooses differently from its float network in {:.2} % of states, which costs {:.4} % of the spread of values",
         trained.disagreement * 100.0,
         trained.regret * 100.0
     )

@@ -70,7 +70,7 @@ fn keep(
             // Reported once per outage: the next anchor covers the missing ones.
             if !is_told {
                 for (place, error) in failures {
-                    tracing::error!(place, error, "the journal's anchor was not written; it is tried again");
+                    tracing::error!(place, error, "the anchor of the journal was not written; it is retried");
                 }
                 is_told = true;
             }

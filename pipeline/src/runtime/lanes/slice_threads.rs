@@ -19,7 +19,7 @@ use super::thread::panic_message;
 use super::{Activity, DeviceSlices, LaneEvent, LaneNews, Slice};
 
 /// Reason for the loss of a lane without threads. The system's error is in the log.
-pub(super) const NO_THREAD: &str = "the system can start no further thread for it";
+pub(super) const NO_THREAD: &str = "the system cannot start another thread for it";
 
 /// Reports the results of slices to the engine.
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use super::super::declaration::{choice, integer, section, whole};
 const NS_PER_S: i64 = 1_000_000_000;
 
 section! {
-    "autoscale": "How many lanes this process wants, for who starts and stops processes: a metric, and a decision in the journal.";
+    "autoscale": "Autoscaling: how many lanes this process wants, as a metric and as a decision in the journal. Whatever starts and stops processes can follow it.";
     /// Number of wanted lanes.
     pub struct AutoscaleSettings {
         /// Load that lanes are wanted for: that of the last window (`reactive`), or the forecast of the next windows

@@ -21,7 +21,7 @@ pub enum Unguarded {
 }
 
 section! {
-    "endpoint": "Where a running pipeline tells over HTTP how it fares: metrics, health, probes.";
+    "endpoint": "The HTTP endpoint of a running pipeline: metrics, health, probes and commands.";
     /// The HTTP endpoint.
     pub struct EndpointSettings {
         /// Address to listen on, such as `127.0.0.1:9464`, or `0.0.0.0:9464` for all addresses of the machine. If it is

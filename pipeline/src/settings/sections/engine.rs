@@ -24,15 +24,16 @@ const PRICE_INTERVAL_NS: i64 = NS_PER_S;
 const PREDICTOR: i32 = 1;
 
 /// Allowed values of `risk.policy`.
-const POLICIES: &str = "`fair`, `lp-price`, `earliest-deadline`, `least-laxity`, `first-come`, `round-robin`, `weighted-round-robin`, \
-     `score-utilization`, `shortest-queue`, `two-choices`, `earliest-completion`, `linucb`, or `dqn:` and the hash of a network in `networks`, of \
-     which eight digits are enough";
+const POLICIES: &str = "`fair`, `lp-price`, `earliest-deadline`, `least-laxity`, `first-come`, \
+     `round-robin`, `weighted-round-robin`, `score-utilization`, `shortest-queue`, `two-choices`, \
+     `earliest-completion`, `linucb`, or `dqn:` and the first eight or more digits of the hash of a network \
+     in `networks`";
 
 /// Allowed values of `risk.shadow`.
-const SHADOWS: &str = "policies of `policy` other than `linucb`, which learns from what it decides itself";
+const SHADOWS: &str = "a value of `policy` except `linucb`, which learns only from its own decisions";
 
 section! {
-    "engine": "The loop that reads ticks, feeds lanes and commits.";
+    "engine": "The loop that reads ticks, sends batches to lanes and commits.";
     /// The loop that reads, feeds lanes and commits.
     pub struct EngineSettings {
         /// Consumer group: it owns the offsets of the source topic.
@@ -58,8 +59,8 @@ section! {
         devices: Vec<String> = list(
             &["cpu:2"],
             64,
-            "`cpu:N` (N lanes on the CPU, 1 to 64), `cuda:N` (a lane on GPU N, from 0), `cuda:N#M` (M lanes on \
-             it, 1 to 16) or `auto` (a lane on each GPU; without any, one CPU lane per core but one)",
+            "`cpu:N` (N lanes on the CPU, 1 to 64), `cuda:N` (a lane on GPU N, from 0), `cuda:N#M` (M lanes \
+             on GPU N, 1 to 16) or `auto` (a lane on each GPU; without GPUs, CPU lanes on all cores but one)",
             syntax::is_device,
             <[String]>::to_vec,
         );
@@ -90,7 +91,7 @@ section! {
 }
 
 section! {
-    "scheduler": "Placement of symbol groups, dispatch of batches, backpressure.";
+    "scheduler": "Placement of symbol groups on lanes, dispatch of batches, and backpressure.";
     into SchedulerConfig {
         /// Policy that chooses a lane for a symbol group. `rendezvous` is weighted rendezvous hashing with a bounded
         /// number of groups per lane. `balanced` takes the lane with the least measured load, and moves groups as loads
@@ -128,7 +129,7 @@ section! {
 }
 
 section! {
-    "breakers": "When a lane that fails or is slow gets no work, and how it comes back.";
+    "breakers": "Breakers: when a failing or slow lane stops getting work, and how it gets work again.";
     into BreakerConfig {
         /// Losses of a lane within the window that take it out of service; 0: never.
         losses_max: i32 = integer(3, 0..=100, whole);
@@ -156,7 +157,7 @@ section! {
 }
 
 section! {
-    "risk": "Risk requests, and how lanes share them.";
+    "risk": "Risk requests: limits, deadlines, and how tasks are scheduled on lanes.";
     /// Risk requests, and how lanes share them.
     pub struct RiskSettings {
         /// Time between transactions while risk results wait, in milliseconds; otherwise it is
@@ -212,7 +213,7 @@ section! {
         quotas: Vec<Quota> = list(
             &[],
             256,
-            "`NAME`, and with spaces between `parent=NAME`, `guaranteed=TASKS`, `lendable=TASKS`, `limit=TASKS`, `rate=REQUESTS_A_SECOND` and \
+            "`NAME`, followed by any of these, separated by spaces: `parent=NAME`, `guaranteed=TASKS`, `lendable=TASKS`, `limit=TASKS`, `rate=REQUESTS_A_SECOND` and \
              `burst=REQUESTS`",
             syntax::is_quota,
             |items| items.iter().map(quota).collect(),
@@ -237,7 +238,7 @@ section! {
         tenant_weights: Vec<TenantWeight> = list(
             &[],
             1_024,
-            "`TENANT=WEIGHT`, the weight from 1 to 1000",
+            "`TENANT=WEIGHT`, with a weight from 1 to 1000",
             syntax::is_tenant_weight,
             |items| items.iter().map(tenant_weight).collect(),
         );

@@ -22,7 +22,7 @@ pub enum GroupProtocol {
 }
 
 section! {
-    "kafka": "How to be a client of Kafka, for logs of the form kafka:HOST:PORT.";
+    "kafka": "The Kafka client, for logs of the form kafka:HOST:PORT.";
     /// The client of Kafka, and how topics are created there. The name of the process in its group is
     /// [`EngineSettings::node`](super::EngineSettings::node).
     pub struct KafkaSettings {
@@ -52,7 +52,7 @@ section! {
         /// keys come from the environment: WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD, or
         /// WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD_FILE for the path of a file that holds it.
         properties: BTreeMap<String, Secret> = table(
-            "properties of librdkafka by their names, but those that Warptape sets itself",
+            "librdkafka properties by name, except those that Warptape sets itself",
             syntax::is_librdkafka_property,
             syntax::is_secret_name,
         );
@@ -68,7 +68,8 @@ fn replicas(number: i64) -> Option<i16> {
 }
 
 section! {
-    "kafka.retention_hours": "How long topics that are created on Kafka keep records, in hours; 0 is for ever.";
+    "kafka.retention_hours": "Retention of topics that Warptape creates on Kafka, in hours; 0 keeps records \
+                              for ever.";
     into Retention {
         /// Ticks. A state with lost snapshots is rebuilt from them.
         ticks: Option<Duration> = integer(168, 0..=1_000_000, hours);
@@ -98,7 +99,7 @@ fn hours(number: i64) -> Option<Duration> {
 }
 
 section! {
-    "schema_registry": "Where the schemas of records are registered.";
+    "schema_registry": "The schema registry of the records' schemas.";
     /// The schema registry.
     pub struct RegistrySettings {
         /// Schema registry with the REST interface of Confluent's. With a registry, schemas are registered at start,
@@ -106,7 +107,8 @@ section! {
         /// records are in Avro's single-object encoding. Both forms are read.
         url: String = text(
             "",
-            "a string of the form http://HOST:PORT or https://HOST:PORT without user and password, or an empty one",
+            "a string of the form http://HOST:PORT or https://HOST:PORT without user and password, or an \
+             empty string",
             syntax::is_registry_url,
             |url| url.trim_end_matches('/').to_owned(),
         );

@@ -13,7 +13,7 @@ use super::milliseconds;
 use crate::runtime::Topics;
 
 section! {
-    "log": "Where events are kept.";
+    "log": "The event log.";
     /// The event log.
     pub struct LogSettings {
         /// The event log. `sqlite:PATH` is one file, shared by all commands; `kafka:HOST:PORT` is a cluster.
@@ -32,7 +32,7 @@ section! {
 }
 
 section! {
-    "topics": "Topics: ticks, signals, journal, snapshots, late, dead-letter, lifecycle, risk.requests, risk.results.";
+    "topics": "Names and partitions of topics, such as ticks, signals, journal, snapshots, late, dead-letter, lifecycle, risk.requests and risk.results.";
     /// Names of topics, and how missing ones are created.
     pub struct TopicSettings {
         /// Prefix of every topic name.
@@ -58,7 +58,7 @@ section! {
 }
 
 section! {
-    "journal": "How the journal is anchored: signed, and kept in a second place, so that nobody can forge it or cut it off unnoticed.";
+    "journal": "Anchors of the journal: signatures, also stored in a second place, so that a forged or cut journal is noticed.";
     /// How the journal is anchored.
     pub struct JournalSettings {
         /// File of the Ed25519 private key that signs the head of each commit, in PEM (`warptape journal keygen` makes
@@ -81,7 +81,7 @@ section! {
 }
 
 section! {
-    "hot_state": "The latest of each symbol, and results of risk requests, for those who want them now.";
+    "hot_state": "Hot state: the latest values of each symbol and the results of risk requests, for quick reads.";
     /// The latest state of each symbol, and results of risk requests.
     pub struct HotStateSettings {
         /// Place of hot state: `redis://` and `rediss://` (TLS) name a Redis or Valkey, `memory` keeps nothing beside

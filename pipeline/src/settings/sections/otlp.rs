@@ -7,14 +7,14 @@ use super::super::secret::Secret;
 use super::super::syntax;
 
 section! {
-    "otlp": "Traces and metrics for those who collect them by OpenTelemetry's protocol, OTLP over HTTP.";
+    "otlp": "Export of traces and metrics to an OpenTelemetry collector, by OTLP over HTTP.";
     /// Export of traces and metrics.
     pub struct OtlpSettings {
         /// Address of a receiver, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/metrics` are appended. An
         /// empty address: no export.
         endpoint: String = text(
             "",
-            "a string of the form http://HOST:PORT or https://HOST:PORT, with a path if need be and without user and password, or an empty one",
+            "a string of the form http://HOST:PORT or https://HOST:PORT, optionally with a path, without user and password, or an empty string",
             syntax::is_registry_url,
             |url| url.trim_end_matches('/').to_owned(),
         );

@@ -13,7 +13,7 @@ use super::super::value::Setting;
 const NS_PER_MS: i64 = 1_000_000;
 
 section! {
-    "stages": "What is computed; outputs depend on this section and the log alone.";
+    "stages": "The computation. Outputs depend only on this section and the log.";
     into StageConfig {
         /// Bars that ticks are folded into: by event time (`250ms`, `1s`, `5m`, `1h`), by trades (`tick:100`), by
         /// volume (`volume:10`).
@@ -31,7 +31,7 @@ section! {
         lateness_by_venue_ns as lateness_by_venue: BTreeMap<String, i64> = list(
             &[],
             64,
-            "a venue and how late it may be, up to an hour, such as `BYBIT=5s` or `FX=250ms`; each venue once",
+            "a venue and its allowed lateness, up to an hour, such as `BYBIT=5s` or `FX=250ms`; each venue only once",
             syntax::is_venue_lateness,
             |items| items.iter().filter_map(|item| syntax::venue_lateness(item)).collect(),
         );
@@ -101,7 +101,7 @@ const fn key(parameter: &Parameter) -> Key {
 }
 
 section! {
-    "stages.signals": "Thresholds of the signals.";
+    "stages.signals": "Thresholds of alerts.";
     into SignalParams {
         /// RSI above which a symbol is overbought.
         rsi_upper: f64 = number(70.0, 0.0..=100.0);
@@ -114,7 +114,7 @@ section! {
 }
 
 section! {
-    "stages.market": "What risk requests find of the market.";
+    "stages.market": "Market data for risk requests.";
     into MarketConfig {
         /// Event time between samples of all prices, in milliseconds. Volatilities and correlations of risk requests
         /// are computed from them.

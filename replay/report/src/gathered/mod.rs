@@ -278,13 +278,16 @@ impl Gathering {
     fn headroom_words(&self, headroom: &Headroom) -> String {
         let Headroom { lane, weight_percent, temperature_c, limit_c } = headroom;
         format!(
-            "lane {lane} of process {} counts with {weight_percent} % of its weight: its device has {temperature_c} °C, and its limit is {limit_c} °C",
+            "lane {lane} of process {} counts with {weight_percent} % of its weight: its device is at {temperature_c} °C, its limit is {limit_c} °C",
             self.journal
         )
     }
 
     fn draining_words(&self) -> String {
-        format!("process {} was told to end: it reads no more, and finishes what it has", self.journal)
+        format!(
+            "process {} was told to end: it reads no more ticks and finishes its accepted work",
+            self.journal
+        )
     }
 
     fn item(&mut self, item: &Item) {
@@ -345,11 +348,11 @@ impl Gathering {
         let key = (life.since.at_ns, life.journal, life.since.sequence);
         if is_within {
             self.end_standing();
-            let words = format!("process {} {:?} began", life.journal, started.node);
+            let words = format!("process {} {:?} started", life.journal, started.node);
             let words = if life.began.is_some() {
                 words
             } else {
-                format!("{words} earlier: the journal begins here")
+                format!("{words} earlier: the journal is read from here")
             };
             self.event((EventKind::Life, NO_LANE), key.0, key.2, words);
         }
@@ -389,13 +392,13 @@ impl Gathering {
         let why = match hole.cause {
             HoleCause::Silence => return,
             HoleCause::StoodStill => {
-                "though something was due: it stood still (stopped by SIGSTOP, suspended with its machine, or without a processor)"
+                "although something was due: it stood still (stopped by SIGSTOP, suspended with its machine, or without CPU time)"
             }
             HoleCause::Log => {
-                "while a transaction was with the log: its write lock was held, its disk or broker was slow, or the process was stopped"
+                "while the log had a transaction to commit: its write lock was held, its disk or broker was slow, or the process was stopped"
             }
         };
-        let words = format!("process {} had recorded nothing for {ms} ms, {why}", self.journal);
+        let words = format!("process {} recorded nothing for {ms} ms, {why}", self.journal);
         self.event((EventKind::Hole, NO_LANE), hole.until.at_ns, hole.until.sequence, words);
     }
 
@@ -523,7 +526,7 @@ impl Gathering {
         self.gathered.totals.wishes += 1;
         let reason = serde_json::json!(scale.reason);
         let words = format!(
-            "process {} wants {lanes} lanes, and wanted {}: {}; a load of {:.2} lanes counts, and {} lanes were in service",
+            "process {} wants {lanes} lanes instead of {}: {}; the load is {:.2} lanes, and {} lanes are in service",
             self.journal,
             scale.lanes_before,
             reason.as_str().unwrap_or_default(),

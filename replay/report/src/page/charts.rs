@@ -66,7 +66,7 @@ pub(super) fn area(timeline: &Timeline<'_>, chart: &Area<'_>) -> Markup {
     let mean_seconds: f64 = timeline.seconds.iter().sum();
     let sum: f64 = chart.values.iter().zip(&timeline.seconds).map(|(value, seconds)| value * seconds).sum();
     let mean = if mean_seconds > 0.0 { sum / mean_seconds } else { 0.0 };
-    let facts = format!("mean {}, most {}", numbers::short(mean), numbers::short(max));
+    let facts = format!("mean {}, maximum {}", numbers::short(mean), numbers::short(max));
     let line = |at: f64| Line { at: 1.0 - at, label: numbers::short(top * at) };
     let lines = [line(1.0), line(0.5), line(0.0)];
     let heights: Vec<_> = chart.values.iter().map(|value| Some(HEIGHT * (1.0 - value / top))).collect();
@@ -136,7 +136,7 @@ pub(super) fn latencies(timeline: &Timeline<'_>, all: &Latency) -> Markup {
         Some(format!("p50 {p50}, p99 {p99}, slowest {max} of {} signals", numbers::count(one.count())))
     };
     let svg = timeline.svg("chart", &format!("latency over time: {facts}"), &drawn, said);
-    let unit = "from the publication of the tick to the commit of the signal, log scale";
+    let unit = "from the publication of the tick to the commit of the signal, logarithmic scale";
     let drawing = html! { (keys) (row("row chart tall", &lines, &svg)) (timeline.times()) };
     figure("Tick → signal", unit, &facts, drawing)
 }

@@ -50,7 +50,7 @@ fn span(gathered: &Gathered) -> String {
 fn verdict(verdict: &Verdict) -> Markup {
     let (class, sign, title, words) = match verdict {
         Verdict::NotAsked => {
-            ("unknown", "–", "Not verified", "It was not asked for (--no-verify).".to_owned())
+            ("unknown", "–", "Not verified", "The report was made with --no-verify.".to_owned())
         }
         Verdict::Failed(error) => ("unknown", "–", "Could not be verified", error.clone()),
         Verdict::Compared(report) if !report.is_identical() => {
@@ -61,7 +61,12 @@ fn verdict(verdict: &Verdict) -> Markup {
                 Some(_) => "Verified: journal and outputs are identical",
                 None => "Verified: the journal is identical",
             };
-            let what = if report.outputs.is_some() { "" } else { " Outputs were not compared (--outputs)." };
+            let what = if report.outputs.is_some() {
+                ""
+            } else {
+                " Outputs were not compared; to compare \
+                                                                  them, use --outputs."
+            };
             let entries = numbers::count(report.entries);
             ("good", "✓", title, format!("{entries} entries were stepped again. {report}.{what}"))
         }
@@ -82,7 +87,7 @@ fn glance(of: &Page<'_>) -> String {
         return match gathered.totals.transactions.signals {
             0 => "No signal was committed in this window.".to_owned(),
             signals => format!(
-                "{} signals, of none of which the time from tick to commit is known: their ticks or signals are not in this log, or the journal does not tell when they were committed.",
+                "{} signals, all with an unknown time from tick to commit: their ticks or signals are not in this log, or the journal lacks the time of their commit.",
                 numbers::count(signals)
             ),
         };
@@ -146,27 +151,27 @@ pub(super) fn tiles(gathered: &Gathered) -> Markup {
             format!("of {} signals", count(gathered.latency.count())),
             "plain",
         ),
-        ("Tick → signal p99", within(990), "one in a hundred is slower".to_owned(), "plain"),
-        ("Tick → signal p99.9", within(999), "one in a thousand is slower".to_owned(), "plain"),
+        ("Tick → signal p99", within(990), "1 % are slower".to_owned(), "plain"),
+        ("Tick → signal p99.9", within(999), "0.1 % are slower".to_owned(), "plain"),
         ("Tick → signal slowest", max, "from publication to commit".to_owned(), "plain"),
         (
             "Batches",
             count(totals.batches),
-            format!("{} came to nothing", count(totals.batches_lost)),
+            format!("{} lost with their lane or process", count(totals.batches_lost)),
             "plain",
         ),
         ("Moves of groups", count(gathered.moves.count()), "from lane to lane".to_owned(), "plain"),
         (
             "Pauses",
             count(totals.pauses),
-            format!("{} in all", numbers::duration(paused)),
+            format!("{} in total", numbers::duration(paused)),
             warned(totals.pauses),
         ),
         (
             "Commits",
             count(transactions.committed),
             format!(
-                "{} aborted attempts, {} at an untold time",
+                "{} aborted attempts, {} at an unknown time",
                 count(transactions.aborted),
                 count(transactions.untimed)
             ),
@@ -187,7 +192,7 @@ pub(super) fn tiles(gathered: &Gathered) -> Markup {
         (
             "Lanes lost",
             count(totals.lanes_lost),
-            format!("{} changes of breakers", count(totals.breakers)),
+            format!("{} breaker changes", count(totals.breakers)),
             warned(totals.lanes_lost),
         ),
     ];
@@ -204,7 +209,8 @@ pub(super) fn tiles(gathered: &Gathered) -> Markup {
         @if totals.negative > 0 {
             p.note {
                 (count(totals.negative))
-                " signals were committed before their tick was published, as the clocks say; they count as 0."
+                " signals were committed before their tick was published, because the clocks differ; their \
+                 latency counts as 0."
             }
         }
     }

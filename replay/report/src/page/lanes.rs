@@ -85,7 +85,7 @@ pub(super) fn utilisation(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup 
         let parts = timeline.rates(|slot| of(slot, *key).busy_ns as f64 / 1e9);
         let cell = |(part, slot): (f64, &Option<&Slot>)| {
             let a_row = slot.and_then(|slot| of(slot, *key).batches.ns_per_row());
-            let a_row = a_row.map_or_else(String::new, |ns| format!(", {} a row", numbers::duration(ns)));
+            let a_row = a_row.map_or_else(String::new, |ns| format!(", {} per row", numbers::duration(ns)));
             Cell::shaded(part, format!("{}{a_row}", numbers::percent(part, 1.0)))
         };
         Strip {
@@ -108,19 +108,19 @@ pub(super) fn utilisation(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup 
             a_row(slots.filter_map(|slot| of(slot, *key).batches.ns_per_row()).max()),
         ]
     };
-    let header = ["lane", "class", "batches", "rows", "at work", "time a row", "greatest in a slot"];
+    let header = ["lane", "class", "batches", "rows", "at work", "time per row", "maximum per slot"];
     let drawing = if total == 0 {
-        nothing("No lane has worked in this window.")
+        nothing("No lane worked in this window.")
     } else {
         let strips: Vec<Strip> = keys.iter().map(strip).collect();
         html! {
             (strips::shades("heat", "0 %", "100 %"))
             (strips::rows(timeline, "heat", &strips, CELLS_NAMED_MAX / 2))
-            (further(others, "lanes worked less than these"))
+            (further(others, "further lanes worked less"))
             (tables::table(&header, &keys.iter().map(row).collect::<Vec<_>>()))
         }
     };
-    charts::figure("Utilisation of lanes", "time at work on batches and slices", &facts, drawing)
+    charts::figure("Utilisation of lanes", "share of time spent on batches and slices", &facts, drawing)
 }
 
 /// Shows the number of groups of each lane, and the lane of each group.
@@ -173,7 +173,7 @@ pub(super) fn placement(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
             (keys_of_lanes(lanes, &keys))
             (charts::row("row chart", &[line(0.0, top), line(1.0, 0.0)], &svg))
             (timeline.times())
-            (further(others, "lanes are shown as one, in grey"))
+            (further(others, "further lanes are combined, in grey"))
         }))
         (groups(timeline, lanes))
     }
@@ -195,7 +195,7 @@ fn groups(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let count = gathered.groups.len();
     if count > GROUPS_SHOWN_MAX {
         return note(&format!(
-            "The way of each group is shown where there are at most {GROUPS_SHOWN_MAX} groups; here there are {}.",
+            "The placement of single groups is shown only for up to {GROUPS_SHOWN_MAX} groups; this run has {}.",
             numbers::count(count as u64)
         ));
     }
@@ -204,7 +204,7 @@ fn groups(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     html! {
         details.groups open=[(count <= 32).then_some("open")] {
             summary {
-                "Each of the " (count) " groups: the lane that had it, by colour and number; share of all rows"
+                "Each of the " (count) " groups: its lane over time, by colour and number, and its share of all rows"
             }
             (strips::rows(timeline, "group", &strips, CELLS_NAMED_MAX / 2))
         }
@@ -275,12 +275,18 @@ fn busiest(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
             lane_of(group, part).map_or_else(|| "–".to_owned(), |lane| lanes.name(lane)),
         ]
     };
-    let header =
-        ["group", "rows", "share of all", "greatest share", "in the tenth from (UTC)", "then on lane"];
+    let header = [
+        "group",
+        "rows",
+        "share of all",
+        "greatest share",
+        "in the tenth of the time from (UTC)",
+        "then on lane",
+    ];
     html! {
-        h3 { "Groups with the greatest share of rows in a tenth of the time" }
+        h3 { "Groups with the largest share of rows in a tenth of the time" }
         (tables::table(&header, &found.into_iter().map(row).collect::<Vec<_>>()))
-        (note("A symbol's ticks are rows of one group, and a group is on one lane: replay why batch:N names the symbols of a batch's rows."))
+        (note("All ticks of a symbol are rows of one group, and a group is on one lane at a time. To see the symbols of a batch, use replay why batch:N."))
     }
 }
 
@@ -330,12 +336,12 @@ pub(super) fn pauses(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
     };
     let strips: Vec<Strip> = paused.into_iter().map(strip).collect();
     let drawing = if strips.is_empty() {
-        nothing("No partition was paused: rows never waited above the high-water mark.")
+        nothing("No partition was paused: waiting rows never exceeded the high-water mark.")
     } else {
         html! {
             (strips::shades("pause", "0 %", "100 %"))
             (strips::rows(timeline, "pause", &strips, CELLS_NAMED_MAX / 4))
-            (further(others, "partitions were paused for a shorter time"))
+            (further(others, "further partitions were paused for less time"))
         }
     };
     charts::figure("Pauses of partitions", "time in which a partition was not read", &facts, drawing)

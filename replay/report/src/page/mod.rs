@@ -65,14 +65,14 @@ pub fn html(of: &Page<'_>) -> String {
 /// The charts.
 fn over_time(gathered: &Gathered) -> Markup {
     let Some(timeline) = Timeline::new(gathered) else {
-        return nothing("Nothing happened in this window, so that there is nothing to draw.");
+        return nothing("Nothing happened in this window, so there are no charts.");
     };
     let width = numbers::duration(timeline.axis.width_ns.unsigned_abs());
     let slots = timeline.axis.slots;
     let lanes = Lanes::new(gathered);
     html! {
         p.note {
-            "All charts share one axis of time, in UTC: " (slots) " slots of " (width) ". Marks for events go through all of them."
+            "All charts have the same time axis, in UTC: " (slots) " slots of " (width) ". Event marks run through all charts."
         }
         (timeline.define())
         (events(&timeline, gathered))
@@ -102,7 +102,7 @@ fn events(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
     let strips: Vec<_> = strips.into_iter().filter(|strip| strip.cells.iter().any(Option::is_some)).collect();
     let drawing = if gathered.events.is_empty() || strips.is_empty() {
         nothing(
-            "No process began or was told to end, no lane was lost, no breaker changed, no device became hot or cool, no other lanes were wanted, no commit was aborted and no process stood still.",
+            "No events: no process started or was told to end, no lane was lost, no breaker changed, no device became hot or cool, the number of wanted lanes did not change, no commit was aborted, and no process stood still.",
         )
     } else {
         strips::rows(timeline, "event", &strips, strips::CELLS_NAMED_MAX / 4)
@@ -126,7 +126,7 @@ fn rates(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
         @if gathered.latency.count() > 0 {
             (charts::latencies(timeline, &gathered.latency))
         } @else {
-            (none(("Tick → signal", "latency"), "Of no signal it is known how long it took from its tick."))
+            (none(("Tick → signal", "latency"), "No signal has a known latency."))
         }
         @if totals.transactions.signals == 0 {
             (none(signals, "No signal was committed."))
@@ -134,7 +134,7 @@ fn rates(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
             (area(signals.0, signals.1, "signals per second", "signals", timeline.rates(|slot| slot.signals as f64)))
         }
         @if totals.rows == 0 {
-            (none(rows, "No row of a tick went to a lane."))
+            (none(rows, "No row went to a lane."))
             (none(waiting, "No row waited."))
         } @else {
             (area(rows.0, rows.1, "rows per second", "rows", timeline.rates(|slot| slot.rows as f64)))
@@ -167,13 +167,13 @@ fn foot(of: &Page<'_>) -> Markup {
     let last = of.gathered.moves.last().next_back();
     let entry = last.map(|one| format!("why {} --partition {}", one.sequence, one.journal));
     let commands = [
-        (signal, "all of the slowest signal"),
-        (lane, "what became of the lane that held it up longest"),
-        (entry, "the last move: what was chosen among, and by what"),
-        (Some("slowest 20".to_owned()), "more of the slowest"),
-        (Some("timeline --to run.pftrace".to_owned()), "the run as a trace, for Perfetto"),
-        (Some("verify --outputs".to_owned()), "journal and outputs against their replay"),
-        (Some("export --with-ticks --to run.db".to_owned()), "the run as one file, for another machine"),
+        (signal, "the waits of the slowest signal"),
+        (lane, "the state of the lane that delayed it most"),
+        (entry, "the last move of a group: the candidates and their scores"),
+        (Some("slowest 20".to_owned()), "the 20 slowest signals"),
+        (Some("timeline --to run.pftrace".to_owned()), "the run as a trace for Perfetto"),
+        (Some("verify --outputs".to_owned()), "verification of journal and outputs"),
+        (Some("export --with-ticks --to run.db".to_owned()), "the run as one file for another machine"),
     ];
     html! {
         footer {

@@ -35,7 +35,7 @@ pub(super) fn slowest(of: &Page<'_>) -> Markup {
         section {
             h2 { "Slowest signals" }
             @if signals.is_empty() {
-                (nothing("There is no signal of which it is known how long it took."))
+                (nothing("No signal has a known latency."))
             } @else {
                 (waits(of))
             }
@@ -59,8 +59,8 @@ fn waits(of: &Page<'_>) -> Markup {
         .map(|(step, ns)| (name(step), (of.cause)(step).to_owned(), ns as f64, numbers::duration(ns)))
         .collect();
     let title = match of.gathered.slowest.signals.len() {
-        1 => "What the slowest waited for".to_owned(),
-        count => format!("What the {count} slowest waited for, together"),
+        1 => "Waits of the slowest signal".to_owned(),
+        count => format!("Waits of the {count} slowest signals, added up"),
     };
     tables::bars(&title, &rows)
 }

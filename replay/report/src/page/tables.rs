@@ -82,9 +82,9 @@ pub(super) fn moves(gathered: &Gathered) -> Markup {
         section {
             h2 { "Moves" }
             @if moves.is_empty() {
-                (nothing("No group went from one lane to another in this window."))
+                (nothing("No group moved to another lane in this window."))
             } @else {
-                (note(&format!("The last {shown} of {all}, the latest first. Rows of a group wait from when its lane is told to let go of it, or is lost, until it is on another.")))
+                (note(&format!("The last {shown} of {all}, latest first. The rows of a group wait from the release or loss of its lane until the group is on another lane.")))
                 (table(&header, &moves.iter().map(row).collect::<Vec<_>>()))
             }
         }
@@ -109,13 +109,13 @@ pub(super) fn events(gathered: &Gathered) -> Markup {
         section {
             h2 { "Events" }
             @if !standing.is_empty() {
-                h3 { "In force when the window began" }
+                h3 { "In force at the beginning of the window" }
                 (table(&["since (UTC)", "entry", "what", "in words"], &standing))
-                (note("What was decided before the last two checkpoints is not among it."))
+                (note("Decisions from before the last two checkpoints are not listed."))
                 h3 { "In the window" }
             }
             @if rows.is_empty() {
-                (nothing("Nothing of the kind happened in this window."))
+                (nothing("None in this window."))
             } @else {
                 (table(&["time (UTC)", "entry", "what", "in words"], &rows))
             }
@@ -147,7 +147,7 @@ pub(super) fn lives(gathered: &Gathered) -> Markup {
         section {
             h2 { "Processes" }
             @if rows.is_empty() {
-                (nothing("The journal does not tell of a process."))
+                (nothing("The journal has no process."))
             } @else {
                 (table(&header, &rows))
             }

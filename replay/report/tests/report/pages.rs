@@ -136,7 +136,7 @@ fn a_page_has_the_numbers_of_the_journal() {
         format!("{} late ticks, {} dead letters", expected.late, expected.dead_letters)
     );
     assert_eq!(tile(&document, "Batches").0, expected.batches.to_string());
-    let untimed = format!("0 aborted attempts, {} at an untold time", expected.lives);
+    let untimed = format!("0 aborted attempts, {} at an unknown time", expected.lives);
     assert_eq!(tile(&document, "Commits"), (expected.committed.to_string(), untimed));
     assert_eq!(tile(&document, "Lanes lost").0, "0");
     assert!(text.contains("Verified: journal and outputs are identical") && text.contains(&words), "{words}");
@@ -252,7 +252,7 @@ fn a_history_of_little_is_a_page_that_says_so() {
     nothing_of(
         log,
         window,
-        &["No lane has worked", "No group was on a lane", "No signal was committed", "1 process in 1 life"],
+        &["No lane worked", "No group was on a lane", "No signal was committed", "1 process in 1 life"],
     );
     // All transactions were committed, but no entry has the time.
     let recording = record(Plan { outcomes: false, ..plan(75) });
@@ -260,11 +260,7 @@ fn a_history_of_little_is_a_page_that_says_so() {
     let totals = found.totals.transactions;
     assert!(totals.committed > 20 && totals.untimed == totals.committed, "{totals:?}");
     assert!(totals.signals > 100 && found.latency.count() == 0);
-    nothing_of(
-        &recording.log,
-        Window::default(),
-        &["of none of which the time from tick to commit is known"],
-    );
+    nothing_of(&recording.log, Window::default(), &["all with an unknown time from tick to commit"]);
     // Nothing was recorded.
     let recording = empty();
     let wanted =
@@ -316,8 +312,8 @@ fn wanted_lanes_are_a_chart_and_changes_of_them_events() {
     let document = parsed(&page);
     let text = text_of(document.root());
     let (_, lanes) = wishes[0];
-    assert!(text.contains("Lanes wanted") && text.contains("Other lanes wanted"), "{text}");
-    assert!(text.contains(&format!("process 0 wants {lanes} lanes, and wanted 2: ")), "{text}");
+    assert!(text.contains("Lanes wanted") && text.contains("Number of wanted lanes changed"), "{text}");
+    assert!(text.contains(&format!("process 0 wants {lanes} lanes instead of 2: ")), "{text}");
 
     // From shortly before the last change on: the earlier wanted number is unchanged, and is no event.
     let (at_ns, _) = *wishes.last().unwrap();

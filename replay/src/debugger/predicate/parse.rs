@@ -47,7 +47,7 @@ impl Predicate {
     pub fn parse(text: &str, parse_time: &dyn Fn(&str) -> Option<i64>) -> Result<Self, PredicateError> {
         let error = |character, mistake| PredicateError { text: text.to_owned(), character, mistake };
         if text.len() > BYTES_MAX {
-            return Err(error(0, format!("a condition has {BYTES_MAX} bytes at most")));
+            return Err(error(0, format!("a condition may have at most {BYTES_MAX} bytes")));
         }
         let grammar = Grammar { text, parse_time };
         let mut rest = text;
@@ -106,7 +106,7 @@ fn quoted(input: &mut &str) -> Parsed<String> {
     let word = preceded('"', repeat(0.., character)).parse_next(input)?;
     match input.chars().next() {
         Some('"') => '"'.value(word).parse_next(input),
-        Some(_) => mistake(input, "in quotes, \\ stands before \" or \\ alone".to_owned()),
+        Some(_) => mistake(input, "in quotes, \\ may stand only before \" or \\".to_owned()),
         None => mistake(opened, "the closing quote is missing".to_owned()),
     }
 }
@@ -121,10 +121,8 @@ fn found(rest: &str) -> Result<String, String> {
     match rest.chars().next() {
         None => Ok(String::new()),
         Some('"') => Ok(quoted(&mut &*rest).map_or_else(|_| "\"".to_owned(), |word| format!("{word:?}"))),
-        Some(one @ ('&' | '|')) => Err(format!("one {one} means nothing: write {one}{one}")),
-        Some(one) if !is_word(one) => {
-            Err(format!("{one:?} cannot stand here without double quotes around it"))
-        }
+        Some(one @ ('&' | '|')) => Err(format!("a single {one} has no meaning: write {one}{one}")),
+        Some(one) if !is_word(one) => Err(format!("{one:?} needs double quotes around it here")),
         Some(_) => Ok(format!("{:?}", word(&mut &*rest).unwrap_or_default())),
     }
 }
@@ -166,7 +164,7 @@ impl<'a> Grammar<'a> {
     }
 
     fn whole(&self, input: &mut &'a str) -> Parsed<Expression> {
-        let end = expected(eof, |found| format!("&& or || is expected before {found}"));
+        let end = expected(eof, |found| format!("expected && or || before {found}"));
         terminated(|input: &mut _| self.any(input, 0), end).parse_next(input)
     }
 
@@ -179,7 +177,10 @@ impl<'a> Grammar<'a> {
     fn one(&self, input: &mut &'a str, depth: usize) -> Parsed<Expression> {
         blanks(input)?;
         if depth == DEPTH_MAX {
-            return mistake(input, format!("{DEPTH_MAX} parentheses and negations may be within each other"));
+            return mistake(
+                input,
+                format!("parentheses and negations may be nested at most {DEPTH_MAX} deep"),
+            );
         }
         let opened = self.character(self.text.len() - input.len()) + 1;
         let negated = preceded(('!', not('=')), |input: &mut _| self.one(input, depth + 1));
@@ -197,26 +198,26 @@ impl<'a> Grammar<'a> {
     fn comparison(&self, input: &mut &'a str) -> Parsed<Comparison> {
         let name_at = *input;
         let missing = |found: String| match found.as_str() {
-            "" => format!("a field is expected: {}", names()),
-            found => format!("a field is expected, and not {found}: {}", names()),
+            "" => format!("expected a field: {}", names()),
+            found => format!("expected a field instead of {found}: {}", names()),
         };
         let name = expected(word, missing).parse_next(input)?;
         let Some(field) = Field::named(name) else {
-            return mistake(name_at, format!("there is no field {name:?}: there are {}", names()));
+            return mistake(name_at, format!("there is no field {name:?}; the fields are {}", names()));
         };
         let signs = alt(OPERATORS.map(|(sign, operator)| sign.value(operator)));
-        let missing = |_| format!("= != < <= > or >= is expected behind {name}");
+        let missing = |_| format!("expected = != < <= > or >= after {name}");
         blanks(input)?;
         let operator_at = *input;
         let operator = expected(signs, missing).parse_next(input)?;
-        let missing = |_| format!("a value is expected that {name} is compared with");
+        let missing = |_| format!("expected a value to compare {name} with");
         blanks(input)?;
         let value_at = *input;
         let text = expected(alt((quoted, word.map(str::to_owned))), missing).parse_next(input)?;
         let value = self.value(field, &text).or_else(|words| mistake(value_at, words))?;
         let is_order = !matches!(operator, Operator::Equal | Operator::Unequal);
         if is_order && !matches!(value, Value::Number(_)) {
-            let words = format!("{name} has no order for {text:?}: only = and != compare it");
+            let words = format!("{name} has no order: compare it with {text:?} only by = and !=");
             return mistake(operator_at, words);
         }
         Ok(Comparison { field, operator, text, value })
@@ -225,22 +226,26 @@ impl<'a> Grammar<'a> {
     fn value(&self, field: Field, text: &str) -> Result<Value, String> {
         let name = field.name();
         match field.kind() {
-            FieldKind::Number => {
-                number(text).ok_or_else(|| format!("{name} is a whole number, and not {text:?}")).map(Value::Number)
+            FieldKind::Number => number(text)
+                .ok_or_else(|| format!("{name} is a whole number, not {text:?}"))
+                .map(Value::Number),
+            FieldKind::Time => {
+                number(text).or_else(|| (self.parse_time)(text)).map(Value::Number).ok_or_else(|| {
+                    format!(
+                        "{name} is a time such as 2026-11-24T03:00:00Z, or ns since the epoch, not {text:?}"
+                    )
+                })
             }
-            FieldKind::Time => number(text).or_else(|| (self.parse_time)(text)).map(Value::Number).ok_or_else(|| {
-                format!("{name} is a time such as 2026-11-24T03:00:00Z, or ns since the epoch, and not {text:?}")
-            }),
             FieldKind::Lane => Ok(number(text).map_or_else(|| Value::Text(text.to_owned()), Value::Number)),
             FieldKind::Text => Ok(Value::Text(text.to_owned())),
             FieldKind::Word(words) => match words.iter().find(|word| word.eq_ignore_ascii_case(text)) {
                 Some(word) => Ok(Value::Text((*word).to_owned())),
-                None => Err(format!("{name} is one of {}, and not {text:?}", words.join(", "))),
+                None => Err(format!("{name} is one of {}, not {text:?}", words.join(", "))),
             },
             FieldKind::Flag => match text.to_ascii_lowercase().as_str() {
                 "true" => Ok(Value::Flag(true)),
                 "false" => Ok(Value::Flag(false)),
-                _ => Err(format!("{name} is true or false, and not {text:?}")),
+                _ => Err(format!("{name} is true or false, not {text:?}")),
             },
         }
     }

@@ -22,23 +22,23 @@ fn refused(text: &str, character: usize, mistake: &str) {
 
 #[test]
 fn what_is_no_condition_is_told_with_its_place() {
-    refused("", 0, "a field is expected: sequence, at, input");
-    refused("lane", 4, "= != < <= > or >= is expected behind lane");
-    refused("lane=", 5, "a value is expected");
-    refused("lane=1 &&", 9, "a field is expected");
+    refused("", 0, "expected a field: sequence, at, input");
+    refused("lane", 4, "expected = != < <= > or >= after lane");
+    refused("lane=", 5, "expected a value");
+    refused("lane=1 &&", 9, "expected a field");
     refused("lane=1 & queue>5", 7, "write &&");
     refused("lanes=1", 0, "there is no field \"lanes\": there are sequence, at");
-    refused("queue>many", 6, "queue is a whole number, and not \"many\"");
+    refused("queue>many", 6, "queue is a whole number, not \"many\"");
     refused("queue>99999999999999999999", 6, "a whole number");
     refused("at>yesterday", 3, "a time such as");
     refused("lane>cuda:1", 4, "lane has no order");
     refused("decision=Placed", 9, "decision is one of Place, Dispatch");
     refused("input=arrived || paused=yes", 24, "true or false");
     refused("(lane=1 && (queue>1)", 20, "the ) is missing for the ( at character 1");
-    refused("lane=1)", 6, "&& or || is expected before )");
+    refused("lane=1)", 6, "expected && or || before )");
     refused("é=1", 0, "there is no field \"é\"");
     refused("reason=\"x", 7, "the closing quote is missing");
-    refused(r#"reason="a\b""#, 9, "in quotes, \\ stands before");
+    refused(r#"reason="a\b""#, 9, "in quotes, \\ may stand only before");
     refused("reason=a\\b", 8, "double quotes");
     refused(&"(".repeat(100), 64, "64 parentheses");
     refused(&" ".repeat(5_000), 0, "4096 bytes");

@@ -16,16 +16,16 @@ const TYPED_MAX: usize = 1_000;
 /// The keys, in the order of the help.
 pub const KEYS: [(&str, &str); 13] = [
     ("n, right", "next entry"),
-    ("p, left", "the entry before"),
-    ("PageDown, PageUp", "100 entries forwards, backwards"),
+    ("p, left", "previous entry"),
+    ("PageDown, PageUp", "100 entries forward, back"),
     ("Home, End", "first and last entry"),
     ("g", "go to a sequence, a time or offset:N"),
     ("b, /", "set the condition to stop on"),
-    ("c, C", "continue to where it holds, forwards, backwards"),
-    ("up, down", "choose a decision"),
+    ("c, C", "search for the condition, forward, back"),
+    ("up, down", "select a decision"),
     ("e", "explain it"),
     ("{, }", "scroll the explanation"),
-    ("<, >", "scroll it to the left and the right"),
+    ("<, >", "scroll it left and right"),
     ("?", "this help"),
     ("q, Ctrl-C", "quit"),
 ];
@@ -176,7 +176,7 @@ impl App {
             return action;
         }
         self.ask_condition();
-        self.say("there is no condition to continue to yet: type one");
+        self.say("no condition is set yet: type one");
         Action::Redraw
     }
 
@@ -222,8 +222,8 @@ impl App {
     fn set_condition(&mut self, typed: &str) -> Result<Action, String> {
         self.condition = if typed.is_empty() { None } else { Some(parse_condition(typed)?) };
         self.say(match &self.condition {
-            Some(_) => "c continues to where it holds".to_owned(),
-            None => "there is no condition any more".to_owned(),
+            Some(_) => "c searches for it".to_owned(),
+            None => "the condition was removed".to_owned(),
         });
         Ok(Action::Redraw)
     }

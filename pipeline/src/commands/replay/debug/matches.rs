@@ -60,9 +60,9 @@ pub fn print(stepper: &mut Stepper<'_>, args: &DebugArgs, format: DebugFormat) -
     bar.finish_and_clear();
     let last = stepper.last()?.sequence;
     match printed {
-        0 => to_stderr(format_args!("the condition holds of none of the entries {begin} to {last}")),
+        0 => to_stderr(format_args!("the condition holds for none of the entries {begin} to {last}")),
         _ if printed < args.count => {
-            to_stderr(format_args!("{printed} entries; there are no more up to entry {last}, the last one"));
+            to_stderr(format_args!("{printed} entries; no more matches up to the last entry, {last}"));
         }
         _ => {}
     }

@@ -109,7 +109,7 @@ fn input_lines(view: &View, width: u16) -> Vec<Line<'_>> {
 
 fn draw_decisions(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
     let title = match view.decisions.len() {
-        0 => " nothing was decided ".to_owned(),
+        0 => " no decisions ".to_owned(),
         1 => " 1 decision ".to_owned(),
         many => format!(" decision {} of {many} ", app.cursor + 1),
     };
@@ -143,7 +143,7 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, view: &View) {
     ];
     let [lanes, partitions, risk, _] = Layout::vertical(rows).areas(area);
     for (area, title, table) in
-        [(lanes, " lanes behind the step ", &view.lanes), (partitions, " partitions ", &view.partitions)]
+        [(lanes, " lanes after the step ", &view.lanes), (partitions, " partitions ", &view.partitions)]
     {
         let shown = usize::from(area.height.saturating_sub(1));
         let mut lines: Vec<Line<'_>> =
@@ -186,11 +186,11 @@ fn draw_bottom(frame: &mut Frame<'_>, area: Rect, app: &App, progress: Option<&s
         (Some(progress), _) => progress.to_owned(),
         (None, Mode::Place(text)) => typed("go to:", text),
         (None, Mode::Condition(text)) => typed("condition:", text),
-        (None, Mode::Help) => "any key goes back".to_owned(),
+        (None, Mode::Help) => "press any key to go back".to_owned(),
         (None, Mode::Stepping) => message.to_owned(),
     };
     let condition = match (&app.condition, &app.mode) {
-        (Some(condition), Mode::Stepping) => format!("c goes to: {condition}"),
+        (Some(condition), Mode::Stepping) => format!("c searches for: {condition}"),
         _ => String::new(),
     };
     let condition = cut(&crate::printable::printable_line(&condition), area.width / 2);

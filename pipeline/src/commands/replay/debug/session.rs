@@ -88,12 +88,14 @@ impl Session<'_, '_> {
         match (found, action) {
             (Found::Here, _) => {}
             (Found::Stopped, _) => self.app.say(format!("stopped at sequence {}", self.view.sequence)),
-            (Found::Nothing, Action::Continue) => self.app.say("the condition holds of no later entry"),
-            (Found::Nothing, Action::ContinueBack) => self.app.say("the condition holds of no earlier entry"),
-            (Found::Nothing, Action::Back) => self.app.say("this is the first entry whose state is known"),
+            (Found::Nothing, Action::Continue) => self.app.say("the condition holds for no later entry"),
+            (Found::Nothing, Action::ContinueBack) => {
+                self.app.say("the condition holds for no earlier entry")
+            }
+            (Found::Nothing, Action::Back) => self.app.say("this is the first entry with a known state"),
             (Found::Nothing, Action::GoTo(bound)) => {
                 self.app
-                    .say(format!("there is no entry at {} or behind it; this is the last one", place(bound)));
+                    .say(format!("there is no entry at {} or after it; this is the last one", place(bound)));
             }
             (Found::Nothing, _) => self.app.say("this is the last entry"),
         }
@@ -109,7 +111,8 @@ impl Session<'_, '_> {
                 return true;
             }
             shown = Instant::now();
-            let words = format!("offset {offset} of {} to {}; any key stops", range.first, range.next - 1);
+            let words =
+                format!("offset {offset} of {} to {}; press any key to stop", range.first, range.next - 1);
             match show_progress(terminal, app, view, &words) {
                 Ok(key) => {
                     *quits |= key.is_some_and(is_interrupt);

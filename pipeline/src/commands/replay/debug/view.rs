@@ -69,14 +69,14 @@ impl View {
         let recorded = stepper.step().entry.decisions.get(index).cloned();
         let explanation = stepper.explain(index)?;
         let text = match explanation {
-            None if recorded.is_none() => "nothing was decided".to_owned(),
-            None => "this software decides nothing there".to_owned(),
+            None if recorded.is_none() => "no decisions".to_owned(),
+            None => "this software makes no decision there".to_owned(),
             Some(Explained { explanation, .. }) if Some(&explanation.decision) != recorded.as_ref() => {
                 let decision = json!(explanation.decision);
-                format!("this software decides otherwise: {decision}\n{}", explained(&explanation))
+                format!("this software decides differently: {decision}\n{}", explained(&explanation))
             }
             Some(Explained { explanation, before: None }) if is_empty(&explanation) => {
-                "nothing was chosen among: it follows from the state and the input".to_owned()
+                "no alternatives: the decision follows from the state and the input".to_owned()
             }
             Some(Explained { explanation, before }) => {
                 let said = |before| format!("  {}\n", said_before(&before, stepper.step().started));

@@ -76,7 +76,7 @@ fn tagged(at: &str, value: Value) -> Result<(String, Value), UsageError> {
     };
     match fields.remove("type") {
         Some(Value::String(kind)) => Ok((kind, Value::Object(fields))),
-        Some(other) => Err(mistake(at, &format!("type: {other} is no name of one"))),
+        Some(other) => Err(mistake(at, &format!("type: {other} is not a request type"))),
         None => Err(mistake(at, "missing field `type`")),
     }
 }

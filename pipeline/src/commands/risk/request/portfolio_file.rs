@@ -53,7 +53,7 @@ pub fn positions(path: &Path, request: &Map<String, Value>) -> Result<(Value, Ro
     let place = |row: &FileRow<'_>, column: &str, name: &str, of: &[String]| {
         let known = of.iter().position(|known| known == name);
         known.ok_or_else(|| {
-            row.mistake(column, &format!("`{name}` is none of the request's: {}", of.join(", ")))
+            row.mistake(column, &format!("`{name}` is not in the request, which has: {}", of.join(", ")))
         })
     };
     let rows = Rows::read(path, &[&INSTRUMENT[..], &OF_POSITION].concat())?;
@@ -75,7 +75,7 @@ pub fn positions(path: &Path, request: &Map<String, Value>) -> Result<(Value, Ro
 }
 
 fn missing(row: &FileRow<'_>, column: &str) -> UsageError {
-    row.mistake(column, "nothing is there: give it")
+    row.mistake(column, "the cell is empty: fill it")
 }
 
 /// Returns the asset of a row.
@@ -86,16 +86,19 @@ fn asset(row: &FileRow<'_>) -> Result<Value, UsageError> {
         match (row.number(column)?, &symbol) {
             (Some(number), _) => Ok(json!(number)),
             (None, Some(_)) => Ok(json!({"from": "market"})),
-            (None, None) => {
-                Err(row.mistake(column, "nothing is there: give it, or a symbol to take it from the market"))
-            }
+            (None, None) => Err(row.mistake(
+                column,
+                "the cell is empty: fill it, or give a symbol to take the value from \
+                                         the market",
+            )),
         }
     };
     let dividend_yield = match (row.number("dividend_yield")?, row.number("foreign_rate")?) {
         (Some(_), Some(_)) => {
-            return Err(
-                row.mistake("foreign_rate", "it is the dividend yield of a currency: give one of both")
-            );
+            return Err(row.mistake(
+                "foreign_rate",
+                "it is the dividend yield of a currency: give only one of the two",
+            ));
         }
         (given, foreign) => given.or(foreign).unwrap_or(0.0),
     };
@@ -127,13 +130,13 @@ fn instrument(row: &FileRow<'_>, asset: usize) -> Result<Value, UsageError> {
         Some("forward") => "forward",
         Some("spot") => return Ok(json!({"type": "spot", "asset": asset})),
         Some(other) => {
-            let message = format!("`{other}` is none of european, american, digital, forward, spot");
+            let message = format!("`{other}` is not one of european, american, digital, forward, spot");
             return Err(row.mistake("type", &message));
         }
     };
     let years = match (row.number("expiry_years")?, row.number("expiry_days")?) {
         (Some(_), Some(_)) => {
-            return Err(row.mistake("expiry_days", "expiry_years is there as well: give one of both"));
+            return Err(row.mistake("expiry_days", "expiry_years is given as well: give only one of the two"));
         }
         (Some(years), None) => years,
         (None, Some(days)) => days / YEAR_DAYS,

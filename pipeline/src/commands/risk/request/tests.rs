@@ -154,8 +154,8 @@ fn what_flags_lack_is_named() {
     check_error("sweep --symbols A:X --rules x", "--bars");
     check_error("sweep --bars 1m", "--symbols");
     check_error("var", "<FILE>");
-    check_error("price --kind call --symbol A:X --expiry-days 1 --strike nan", "it is no finite number");
-    check_error("price --kind call --spot inf --expiry-days 1 --strike 1", "it is no finite number");
+    check_error("price --kind call --symbol A:X --expiry-days 1 --strike nan", "not a finite number");
+    check_error("price --kind call --spot inf --expiry-days 1 --strike 1", "not a finite number");
     check_error("price x.json --strike 1", "cannot be used with");
     check_error("price x.json --volatility 1", "cannot be used with");
     check_error("price x.json --antithetic", "cannot be used with");
@@ -184,7 +184,7 @@ fn a_file_must_be_a_request_that_the_command_is_for() {
     let sweep = file(r#"{"problem": {"type": "sweep", "symbols": [], "rules": []}}"#);
     check_error(
         &format!("price {}", sweep.path().display()),
-        "the request is of type sweep, which is not for `risk price`: use `warptape risk sweep`",
+        "the request is of type sweep and does not fit `risk price`: use `warptape risk sweep`",
     );
     assert!(request(&format!("request {}", sweep.path().display())).is_ok(), "`request` is for all kinds");
     let options = file(r#"{"problem": {"type": "options", "assets": [], "options": []}}"#);
@@ -299,7 +299,7 @@ fn positions_are_rows_of_a_file() {
     };
     check(&line(&book), expected);
     let wrong = rows("name,quantity,type,symbol\nx,1,spot,B\n");
-    check_error(&line(&wrong), "line 2, column `symbol`: `B` is none of the request's: A");
+    check_error(&line(&wrong), "line 2, column `symbol`: `B` is not in the request, which has: A");
 }
 
 #[test]

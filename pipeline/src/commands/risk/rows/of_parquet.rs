@@ -21,7 +21,10 @@ pub(super) fn read(path: &Path, file: File) -> Result<Rows, UsageError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| wrong(&error))?;
     let fields = builder.schema().fields().clone();
     if fields.len() > COLUMNS_MAX {
-        return Err(mistake(path, &format!("it has {} columns; {COLUMNS_MAX} may be", fields.len())));
+        return Err(mistake(
+            path,
+            &format!("it has {} columns; at most {COLUMNS_MAX} are allowed", fields.len()),
+        ));
     }
     let columns = fields.iter().map(|field| field.name().to_ascii_lowercase()).collect();
     let mut rows: Vec<Vec<Cell>> = Vec::new();
@@ -36,7 +39,8 @@ pub(super) fn read(path: &Path, file: File) -> Result<Rows, UsageError> {
             for (row, cells) in rows[first..].iter_mut().enumerate() {
                 let cell = cell_of(column, row).ok_or_else(|| {
                     let kind = column.data_type();
-                    let said = "text, floating or integer numbers of 32 or 64 bits, and booleans are read";
+                    let said =
+                        "only text, booleans, and floating or integer numbers of 32 or 64 bits are read";
                     mistake(path, &format!("column `{}` is of {kind}: {said}", field.name()))
                 })?;
                 cells.push(cell);
@@ -91,6 +95,6 @@ mod tests {
         let found: Vec<_> = rows.iter().map(|row| (row.text("id"), row.number("strike"))).collect();
         let [(Some(id), Ok(Some(100.5))), (None, Err(error))] = &found[..] else { panic!("two rows") };
         assert_eq!(id, "a");
-        assert!(error.0.ends_with(": row 2, column `strike`: `NaN` is no number"), "{}", error.0);
+        assert!(error.0.ends_with(": row 2, column `strike`: `NaN` is not a number"), "{}", error.0);
     }
 }

@@ -37,7 +37,7 @@ pub fn utilisation(name: &str, fleet: &Fleet, outcome: &Outcome) -> String {
     let keys = fleet.classes.iter().map(|class| class.name.as_str());
     let mut picture = Picture::new(&format!("Utilisation by class of lanes: {name}"), HEIGHT, keys);
     picture.axis_below(&times, "time, s");
-    picture.axis_beside(&percent, "time in which lanes work, %");
+    picture.axis_beside(&percent, "busy time of lanes, %");
     for (class, shares) in shares(fleet, &outcome.ran, until_ns).iter().enumerate() {
         let middle = |span: usize| LEFT + (span as f64 + 0.5) / SPANS as f64 * (WIDTH - LEFT - RIGHT);
         let line: Vec<_> = shares

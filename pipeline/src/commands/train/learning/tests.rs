@@ -53,10 +53,7 @@ fn a_workload_with_ticks_is_refused() {
     let text = format!("tasks = 30\n{KINDS}\n[ticks]\nrate = 1\nsymbols = 1");
     std::fs::write(place.at("workload.toml"), text).unwrap();
     let error = trained(&place.args("one")).unwrap_err().to_string();
-    assert!(
-        error.contains("workload.toml: networks are trained on tasks alone; leave [ticks] out"),
-        "{error}"
-    );
+    assert!(error.contains("workload.toml: networks are trained only on tasks; remove [ticks]"), "{error}");
 }
 
 #[test]
@@ -82,15 +79,15 @@ fn the_same_seed_gives_the_same_files_and_a_training_goes_on_where_it_ended() {
     assert!(table.contains("| arrivals as given, divisible |") && said.ends_with(&table), "{said}\n{table}");
 
     let error = trained(&place.args("one")).unwrap_err();
-    assert!(error.to_string().contains("exists already"), "{error}");
+    assert!(error.to_string().contains("exists, and existing files"), "{error}");
     std::fs::remove_file(place.at("one")).unwrap();
     let error = trained(&TrainArgs { to: Some(place.at("one")), ..place.args("two") }).unwrap_err();
-    assert!(error.to_string().contains("one.svg exists already"), "{error}");
+    assert!(error.to_string().contains("one.svg exists, and existing files"), "{error}");
     let on = TrainArgs { resume: true, episodes: 3, ..place.args("one") };
     let said = trained(&on).unwrap();
     assert!(said.contains("best of 2 validations in 3 episodes: "), "{said}");
     let error = trained(&TrainArgs { seed: 2, ..on }).unwrap_err();
-    assert!(error.to_string().contains("one.checkpoint is no checkpoint of this training"), "{error}");
+    assert!(error.to_string().contains("one.checkpoint is not a checkpoint of this training"), "{error}");
 }
 
 #[test]
@@ -119,7 +116,7 @@ fn what_cannot_be_trained_is_said_with_what_to_do() {
     check(closed, "give a workload with Poisson, bursty or diurnal arrivals");
     check(
         TrainArgs { resume: true, ..place.args("none") },
-        "none.checkpoint to go on from: begin without --resume",
+        "none.checkpoint to continue from: start without --resume",
     );
     check(TrainArgs { fleet: Some("nowhere.toml".into()), ..place.args("none") }, "nowhere.toml: ");
     let compare = CompareArgs {
@@ -129,5 +126,5 @@ fn what_cannot_be_trained_is_said_with_what_to_do() {
         seeds: 2,
     };
     let error = execute_compare(&compare, &mut Vec::new()).unwrap_err();
-    assert!(error.to_string().contains("is for 16 lanes, and there are 4"), "{error}");
+    assert!(error.to_string().contains("is for 16 lanes, but there are 4"), "{error}");
 }
