@@ -116,7 +116,7 @@ pub enum Event {
         committed: Committed,
         /// Requests before this offset lay there when the partition came.
         found_before: i64,
-        /// Requests that are answered at or behind the committed offset.
+        /// Requests that are answered at or after the committed offset.
         answered: Answered,
     },
     /// Risk requests of a partition were read.

@@ -7,7 +7,7 @@
 //!  log ──────────┴──► PortableFile ──► FILE
 //! ```
 //!
-//! A window begins at the last start or checkpoint of each journal before it, and ends behind a transaction. Outputs
+//! A window begins at the last start or checkpoint of each journal before it, and ends after a transaction. Outputs
 //! begin with the output before the first one that the window's own ticks caused: it proves that none is missing
 //! between them. The state before these ticks is a snapshot, computed from all earlier ticks. This module does not know
 //! settings or the command line.

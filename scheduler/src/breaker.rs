@@ -75,7 +75,7 @@ struct LaneBreaker {
     memory_errors: Option<i64>,
     heat: Heat,
     contribution: u64,
-    /// End of its last batch that was compared with a prediction; 0 if there was none. Checkpoints store it behind the
+    /// End of its last batch that was compared with a prediction; 0 if there was none. Checkpoints store it after the
     /// rest.
     #[serde(skip)]
     measured_ns: i64,

@@ -27,7 +27,7 @@ use crate::risk::Shadows;
 
 /// Version of the bytes of a state followed by [`Learnt`], [`Later`] and [`Rules`]: the first one that was released.
 const RULED: u8 = 4;
-/// Version of the bytes of a state with [`Newest`] behind [`Rules`].
+/// Version of the bytes of a state with [`Newest`] after [`Rules`].
 const NEWEST: u8 = 5;
 
 /// Parts of the state that came after version 4.

@@ -41,7 +41,7 @@ pub(crate) struct Lane {
     pub(crate) contribution: u64,
     slice: SliceSlot,
     /// The slice that the critical slice in the slot has passed. It goes on, and returns to the slot once the critical
-    /// one is done. Checkpoints store it behind the rest.
+    /// one is done. Checkpoints store it after the rest.
     #[serde(skip)]
     passed: Option<Slice>,
 }

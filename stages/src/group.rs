@@ -32,7 +32,7 @@ pub struct SlotSymbol {
     pub number: u32,
     /// Its name.
     pub name: String,
-    /// Digits of its prices behind the decimal point.
+    /// Digits of its prices after the decimal point.
     pub price_scale: u8,
     /// Event time before which no tick of its partition could be seen.
     pub seen_since_ns: i64,
@@ -121,7 +121,7 @@ fn barrier_row(rows: &Rows, barrier: i64) -> Option<usize> {
 }
 
 impl GroupInput {
-    /// The input behind a barrier among the rows.
+    /// The input after a barrier among the rows.
     pub fn behind(&self, barrier: i64) -> Self {
         let at = barrier_row(&self.rows, barrier).expect("the barrier is among the rows");
         let offset = self.rows.offset[at];
@@ -166,7 +166,7 @@ struct GroupSymbol {
     /// Number in the partition.
     number: u32,
     name: String,
-    /// Digits of its prices behind the decimal point.
+    /// Digits of its prices after the decimal point.
     price_scale: u8,
     /// Event time before which no tick of its partition could be seen.
     seen_since_ns: i64,

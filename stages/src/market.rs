@@ -174,7 +174,7 @@ struct LastPrices {
     ask_e9: i64,
     /// Event time of the newest tick of any kind; the least number before the first.
     newest_ns: i64,
-    /// Digits of the prices behind the decimal point.
+    /// Digits of the prices after the decimal point.
     scale: u8,
 }
 

@@ -168,7 +168,7 @@ pub const FIELDS: &[Fields] = &[
     fields("Trained", &["network"], Checked("its hash")),
 ];
 
-/// Knowledge about a removed entry, by the name of its input, if everything behind it was recomputed.
+/// Knowledge about a removed entry, by the name of its input, if everything after it was recomputed.
 pub const REMOVED: &[(&str, Known)] = &[
     ("Started", STEPPED),
     ("PartitionAssigned", STEPPED),

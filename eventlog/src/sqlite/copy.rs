@@ -179,7 +179,7 @@ struct Partition<'a> {
     /// Buffered consecutive records, and the offset of the first.
     blocks: Blocks,
     first: i64,
-    /// Offset behind the buffered records.
+    /// Offset after the buffered records.
     next: i64,
     /// Rows written.
     rows: i64,

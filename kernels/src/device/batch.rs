@@ -51,7 +51,7 @@ pub struct RunningBatch {
 
 /// Addresses of data that kernels pass to each other and to the host.
 struct BatchMemory {
-    /// Number of bars closed so far, by place. The counters lie behind it, and the bars in order behind them.
+    /// Number of bars closed so far, by place. The counters lie after it, and the bars in order after them.
     closed_by_place: Address,
     counters: Address,
     ordered: Address,

@@ -107,7 +107,7 @@ pub enum SourceError {
     Gap {
         /// The file.
         path: PathBuf,
-        /// The first line behind the first gap.
+        /// The first line after the first gap.
         line: u64,
         /// Length of the gap, in words.
         found: String,

@@ -95,7 +95,7 @@ impl Disk {
 pub(super) struct Lag {
     /// Records.
     pub(super) records: i64,
-    /// Age of the first of them in seconds, by the time at which the partition's end was seen to be behind it.
+    /// Age of the first of them in seconds, by the time at which the partition's end was seen to be after it.
     pub(super) seconds: f64,
     /// Those that are not readable yet, because a producer's transaction before them is open.
     pub(super) open_records: i64,
@@ -252,7 +252,7 @@ fn committed(progress: &Progress) -> BTreeMap<i32, i64> {
 /// committed none yet.
 fn committed_to(partition: &PartitionStatus, committed: Option<i64>) -> i64 {
     let committed = committed.unwrap_or(partition.sealed_offset);
-    // Offsets behind the last record have nothing to commit.
+    // Offsets after the last record have nothing to commit.
     let is_all = committed >= partition.next_offset;
     if is_all { committed.max(partition.read_to) } else { committed }
 }
@@ -503,7 +503,7 @@ mod tests {
         assert_eq!(ends.lag(0, 6_001 * S), behind(10, 1.0));
     }
 
-    /// Such an offset is the marker of a feed's last transaction: the log ends behind it, and it is never committed.
+    /// Such an offset is the marker of a feed's last transaction: the log ends after it, and it is never committed.
     #[test]
     fn offsets_without_a_record_are_not_behind_once_they_were_read() {
         let partition = |next_offset, read_to, sealed_offset| PartitionStatus {

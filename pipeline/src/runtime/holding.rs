@@ -199,7 +199,7 @@ impl Holder {
     }
 }
 
-/// Returns the offset of an operator's next command to read: behind the newest answered one.
+/// Returns the offset of an operator's next command to read: after the newest answered one.
 pub(super) fn next_control(
     log: &dyn EventLog,
     topics: &Topics,

@@ -111,7 +111,7 @@ fn a_log_is_checked_copied_and_recovered() {
     let (said, _) = texts(&warptape(folder, &["log", "check", "--log", "sqlite:copy.db"]), 0);
     assert!(said.ends_with(": whole\n"), "{said}");
 
-    // One flipped bit in the write-ahead log loses everything behind it.
+    // One flipped bit in the write-ahead log loses everything after it.
     let wal = folder.join("w.db-wal");
     let mut bytes = std::fs::read(&wal).expect("it is there");
     let middle = bytes.len() / 2;
@@ -131,7 +131,7 @@ fn a_log_is_checked_copied_and_recovered() {
     let (said, _) = on_log(folder, &["log", "check"], 0);
     assert!(said.contains("given up   ticks/") && said.ends_with(": whole\n"), "{said}");
 
-    // The pipeline continues behind the lost ticks.
+    // The pipeline continues after the lost ticks.
     on_log(folder, &["feed", "synth", "--symbols", "20", "--ticks", "1000", "--seed", "5"], 0);
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
     let mut run = Running::start(folder, &[&["run"][..], &LOG].concat());

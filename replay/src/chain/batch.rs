@@ -61,7 +61,7 @@ pub struct PartFacts {
     pub rows: i64,
     /// First offset of their arrivals; `None` if it is not known.
     pub first_offset: Option<i64>,
-    /// Offset behind the last; `None` if it is not known.
+    /// Offset after the last; `None` if it is not known.
     pub next_offset: Option<i64>,
     /// Time at which the first of them arrived, ns since the epoch.
     pub came_ns: Option<i64>,
@@ -183,7 +183,7 @@ fn find_batch(
         }
         progress(ReplayProgress { phase: Phase::Journal, done: (entries.range.next - first) as u64, total });
         next = first;
-        // Leaps over the entries that must precede the first batch seen, as long as that batch is behind the wanted
+        // Leaps over the entries that must precede the first batch seen, as long as that batch is after the wanted
         // one.
         let (Some(most_a_step), Some(mut seen)) = (most_a_step, earliest) else { continue };
         while seen.1 > number {

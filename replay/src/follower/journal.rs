@@ -25,7 +25,7 @@ pub(super) struct JournalFollower {
     config: Option<Arc<str>>,
     /// Partitions in the last transaction that was read. The next transaction confirms that it was committed unchanged.
     in_flight: Vec<i32>,
-    /// First record of each state that began behind removed records, by partition.
+    /// First record of each state that began after removed records, by partition.
     folds: BTreeMap<i32, i64>,
 }
 

@@ -52,7 +52,7 @@ pub enum Item {
 pub struct Hole {
     /// The last entry before it.
     pub from: Moment,
-    /// The first entry behind it.
+    /// The first entry after it.
     pub until: Moment,
     /// The cause, as far as the journal tells.
     pub cause: HoleCause,

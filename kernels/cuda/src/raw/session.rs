@@ -45,7 +45,7 @@ pub struct Session {
     pub(super) context: Arc<Context>,
     pub(super) stream: sys::CUstream,
     uploads: sys::CUstream,
-    /// An event behind the calls for which the next upload waits.
+    /// An event after the calls for which the next upload waits.
     asked: sys::CUevent,
 }
 
@@ -296,7 +296,7 @@ pub struct Pinned {
     context: Arc<Context>,
     pointer: NonNull<u8>,
     bytes: usize,
-    /// An event behind the last copy from or to the memory.
+    /// An event after the last copy from or to the memory.
     last_use: sys::CUevent,
     is_in_use: bool,
 }

@@ -88,7 +88,7 @@ pub(super) fn execute(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<
         return Ok(ExitCode::SUCCESS);
     }
     if endpoint.is_some() {
-        // A restarted verifier would begin behind the difference, and would no longer report it.
+        // A restarted verifier would begin after the difference, and would no longer report it.
         to_stderr(format_args!("the verifier stays to tell of the difference, until Ctrl-C or SIGTERM"));
         while !interrupt.wait(LINE_INTERVAL) {}
     }
