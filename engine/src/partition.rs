@@ -458,7 +458,7 @@ impl Partition {
         self.intake.evicted().pages().get(&id.page).is_some_and(|page| page.offset == id.offset)
     }
 
-    /// Lets go of pages that were found in the log, among the pages that were looked for.
+    /// Frees those pages that a search of the log found; the other pages of the search may be looked for again.
     pub(crate) fn let_pages_go(&mut self, sought: &[PageId], found: &[PageId]) {
         self.pages.let_go(sought, found);
     }

@@ -424,7 +424,7 @@ fn partitions_take_turns(log: &dyn EventLog) {
 }
 
 /// Counts the polls that served each partition of "turns", once all had been served; `None` if one was drained before
-/// so many polls.
+/// `count` polls.
 fn turns_of_three(log: &dyn EventLog, count: usize) -> Option<[usize; 3]> {
     let sources = [at("turns", 0), at("turns", 1), at("turns", 2)];
     let mut reader = log.reader(&sources).unwrap();

@@ -263,7 +263,7 @@ fn read(log: &dyn EventLog, topic: &str) -> Result<Vec<Feed>, LogError> {
                     known.push(feed);
                 }
                 Err(error) => {
-                    tracing::warn!(offset = record.offset, %error, "a record of feeds is passed over")
+                    tracing::warn!(offset = record.offset, %error, "a record of the topic of feeds cannot be read and is skipped")
                 }
             }
         }

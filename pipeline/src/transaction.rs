@@ -121,7 +121,7 @@ impl TransactionWriter {
         }
     }
 
-    /// Writes a transaction until it is committed.
+    /// Writes a transaction, again after each abort, until it is committed.
     pub fn write_surely(&mut self, transaction: &impl Transaction) -> Result<(), LogError> {
         let mut outage = Waiting::begin();
         loop {

@@ -343,7 +343,7 @@ pub enum ReplayError {
     /// A transaction on an output stays open.
     #[error(
         "{url}: a transaction that wrote to \"{topic}/{partition}\" is still open after {waited_s} s, and hides what was committed \
-         behind it; try again after the transaction timeout (the writer's kafka.transaction_timeout_ms)"
+         after it; try again after the transaction timeout (the writer's kafka.transaction_timeout_ms)"
     )]
     Undecided {
         /// The log.

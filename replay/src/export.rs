@@ -32,7 +32,7 @@ use self::plan::Plan;
 use self::window::partition_point;
 use crate::{OutputOptions, ReplayError};
 
-/// The topic of an exported file that describes the file and has the schemas of its records. Its records are JSON.
+/// Topic with the description of an exported file and the schemas of its records, as JSON.
 pub const ABOUT_TOPIC: &str = "warptape.export";
 /// Key of the record that describes the file.
 pub const ABOUT_KEY: &str = "about";

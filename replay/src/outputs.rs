@@ -266,7 +266,7 @@ impl OutputCheck<'_> {
                 self.gone.get_or_insert((partition, first));
                 let ticks = &self.options.ticks;
                 self.begins.push(format!(
-                    "{ticks}/{partition} begins at offset {first}, behind all that was processed: its outputs were not compared"
+                    "{ticks}/{partition} begins at offset {first}, after all that was processed: its outputs were not compared"
                 ));
             }
             return Ok(None);

@@ -89,7 +89,7 @@ pub enum CheckpointError {
     )]
     Shadow,
     /// It follows rules that this software does not know.
-    #[error("the state was reached by rules {found}, and this software knows rules {FIRST_RULES} to {RULES}")]
+    #[error("the state follows rules {found}, and this software knows rules {FIRST_RULES} to {RULES}")]
     Rules {
         /// Their number.
         found: i32,

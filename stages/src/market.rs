@@ -346,7 +346,7 @@ impl Market {
         self.samples.iter().zip(before).for_each(|(row, before)| row.write(before, out));
     }
 
-    /// Reads the bytes of a partition with so many symbols.
+    /// Reads the bytes of a partition with `symbols` symbols.
     pub(crate) fn read(config: MarketConfig, symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
         let mut market = Self::new(config);
         market.last_sample = get_i64(bytes, "last sample")?;

@@ -83,7 +83,7 @@ impl PriceScales {
         }
     }
 
-    /// Reads the bytes of a partition with so many symbols.
+    /// Reads the bytes of a partition with `symbols` symbols.
     pub fn read(symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
         let mut found = Self { scales: vec![Scales::E9.price; symbols], ..Self::default() };
         for _ in 0..get_u32(bytes, "count of scales")? {

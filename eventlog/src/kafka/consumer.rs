@@ -252,7 +252,7 @@ impl KafkaConsumer {
         let list = list_of([(source, Offset::Offset(reading.next_offset()))]);
         // The next report of the batch repeats the seek if it has no effect, as on a partition that is being given up.
         if let Err(error) = self.native.seek(&list, self.cluster.options.request_timeout) {
-            tracing::debug!(?source, ?error, "no seek behind the batch");
+            tracing::debug!(?source, ?error, "no seek after the batch");
         }
     }
 

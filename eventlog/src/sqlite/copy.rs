@@ -36,7 +36,7 @@ pub(super) enum Damage<'a> {
 pub(super) struct CopiedLog<'a> {
     pub(super) file: &'a LogFile,
     pub(super) connection: &'a Connection,
-    /// Number of transactions that the copy claims.
+    /// Number of transactions to record in the copy.
     pub(super) transactions: i64,
 }
 

@@ -85,7 +85,7 @@ enum Asked {
     Download { from: Address, bytes: usize },
 }
 
-/// Memory for so many bytes, aligned for anything.
+/// Zeroed memory for `bytes` bytes, aligned for anything.
 fn zeros(bytes: usize) -> Vec<u128> {
     vec![0; words_of(bytes)]
 }

@@ -24,7 +24,7 @@ use crate::indicators::device::IndicatorArgs;
 use crate::signals::device::SignalArgs;
 
 /// Up to this many bytes, room is made for the greatest number of open bars without counting them. Above it they are
-/// counted first, because few of so many possible ones are open.
+/// counted first, because few of the possible ones are open.
 const OPEN_BYTES_UNASKED: usize = 64 << 20;
 
 /// Number of closed bars, and 1 if there was no room for one of them, else 0.

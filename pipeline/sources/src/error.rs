@@ -99,9 +99,9 @@ pub enum SourceError {
     },
     /// The times have a large gap; no row was published.
     #[error(
-        "{}:{line}: {found}, and `run` takes the first ticks behind a gap of more than {limit} (`stages.future_max_ms`) for wrong, so that \
+        "{}:{line}: {found}, and `run` takes the first ticks after a gap of more than {limit} (`stages.future_max_ms`) for wrong, so that \
          nothing is published; --follow-gaps has `run` follow, which makes ticks of other feeds late that are further behind; --keep-order, without \
-         --sort, feeds the rows as they stand: the first ticks behind the gap become dead letters, and `dlq replay` sends them again",
+         --sort, feeds the rows as they stand: the first ticks after the gap become dead letters, and `dlq replay` sends them again",
         path.display()
     )]
     Gap {

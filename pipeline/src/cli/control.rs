@@ -70,7 +70,7 @@ pub enum ControlWord {
     /// follows one that was not
     #[command(after_help = "Example: warptape control watermark 3 --to 2024-08-08T14:30:00Z\n\
         \n\
-        The ticks of the partition are told so by a record behind those that are there now. All bars that are open close where event\n\
+        A record after the present ticks of the partition says so. All bars that are open close where event\n\
         time moves back. The process that has the partition has to be told; see docs/control.md.")]
     Watermark {
         /// The partition

@@ -28,7 +28,7 @@ const ENDS_MAX: usize = 512;
 const RATE_NS: i64 = 30_000_000_000;
 /// Age from which on a sample of the log's ends means nothing any more, in ns.
 const SEEN_MAX_NS: i64 = 5_000_000_000;
-/// Free bytes below which a disk is scarce, if also less than one byte in so many is free.
+/// Free bytes below which a disk is scarce, if less than one byte in `FREE_SHARE_MIN` is free as well.
 const FREE_MIN: u64 = 1 << 30;
 const FREE_SHARE_MIN: u64 = 10;
 

@@ -168,7 +168,7 @@ fn odds_words(topic: &str, group: &str, odds: &[(i32, Odds)]) -> String {
     let offsets: Vec<String> =
         odds.iter().map(|(partition, odds)| format!("{partition}:{}", odds.outputs)).collect();
     format!(
-        "{}. Entries of the journal are lost, or somebody else has written outputs: bring them back, or go on behind the last output by \
+        "{}. Entries of the journal are lost, or somebody else has written outputs: bring them back, or go on after the last output by \
          `warptape run --accept-loss {}`; what happened in between is in no journal then",
         all.join("; "),
         offsets.join(",")

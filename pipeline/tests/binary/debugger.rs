@@ -158,7 +158,7 @@ fn a_journal_is_stepped_through_in_a_terminal() {
     tmux.press(&["g"]);
     tmux.write("99999999");
     tmux.press(&["Enter"]);
-    tmux.await_screen(&["there is no entry at sequence 99999999 or behind it; this is the last one"]);
+    tmux.await_screen(&["there is no entry at sequence 99999999 or after it; this is the last one"]);
     tmux.press(&["q"]);
     tmux.await_end(0);
 

@@ -121,7 +121,7 @@ fn a_sorted_dump_with_a_gap_is_refused_or_followed_whatever_the_batch() {
         let follow = [&sort[..], &["--follow-gaps"]].concat();
         let (told, _) = feed(folder, &follow, 0);
         assert!(
-            told.starts_with("published 20 ticks") && told.contains("set to go on behind gaps: 1 times"),
+            told.starts_with("published 20 ticks") && told.contains("set to go on after gaps: 1 times"),
             "{told}"
         );
         let behind_ms = (START_MS + 20 * DAY_MS) as i64;

@@ -63,7 +63,7 @@ impl Setup {
         Running::start(self.path(), &["run", "-c", "w.toml"])
     }
 
-    /// Waits until so many ticks and so many other records are in the log and processed, then stops the pipeline.
+    /// Waits until `ticks` ticks and `others` other records are in the log and processed, then stops the pipeline.
     /// Returns its summary.
     #[track_caller]
     pub fn drain(&self, mut run: Running, ticks: u64, others: u64) -> String {

@@ -246,7 +246,7 @@ impl Market {
         summary
     }
 
-    /// Waits until so many ticks and so many other records are readable.
+    /// Waits until `ticks` ticks and `others` other records are readable.
     #[track_caller]
     pub fn await_ticks(&self, ticks: u64, others: u64) {
         TickReader::new(&self.log, &self.topic("ticks"), PARTITIONS).await_all(ticks, others);
@@ -448,7 +448,7 @@ impl TickReader {
         self.found[0] += columns.len() as u64;
     }
 
-    /// Waits until so many ticks and so many other records came.
+    /// Waits until `ticks` ticks and `others` other records came.
     #[track_caller]
     pub fn await_all(mut self, ticks: u64, others: u64) {
         let (mut found, mut since) = ([0; 2], Instant::now());

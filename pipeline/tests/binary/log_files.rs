@@ -182,8 +182,8 @@ fn files_of_a_log_are_for_their_owner_alone() {
     }
 }
 
-/// Runs the binary under a limit of the shell's `ulimit`. The process ends by itself, or is told to end after so many
-/// seconds. It must give a reason if it cannot go on. Returns true if it could.
+/// Runs the binary under a limit of the shell's `ulimit`. The process ends by itself, or is told to end after
+/// `told_after_s` seconds. It must give a reason if it cannot go on. Returns true if it could.
 pub fn check_limited(folder: &Path, limit: &str, told_after_s: Option<u32>, command: &[&str]) -> bool {
     let told_after = told_after_s.map(|seconds| vec!["--preserve-status".to_owned(), seconds.to_string()]);
     let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");

@@ -259,7 +259,7 @@ pub(crate) const COMMITS: Table = Table {
         int("record_time_ns", "when the transaction was written, as the log has it"),
         int("partition", "partition of the ticks"),
         int("first_offset", "first tick record that it is made of"),
-        int("next_offset", "the one behind the last: the offset that it commits"),
+        int("next_offset", "the one after the last: the offset that it commits"),
         int("signals", "signals in it"),
         int("late", "late ticks in it"),
         int("dead_letters", "dead letters in it"),

@@ -30,13 +30,13 @@ pub enum NetworkError {
         bytes: usize,
     },
     /// The bytes name an architecture that does not exist.
-    #[error("the network is of architecture {architecture}, and there are 0 (paper) and 1 (improved)")]
+    #[error("the network has the unknown architecture {architecture}; known are 0 (paper) and 1 (improved)")]
     Architecture {
         /// Its number.
         architecture: u8,
     },
     /// The network is for an impossible number of lanes.
-    #[error("the network is for {lanes} lanes, and there are from 1 to {LANES_MAX}")]
+    #[error("the network is for {lanes} lanes; a network is for 1 to {LANES_MAX}")]
     Lanes {
         /// The number.
         lanes: usize,

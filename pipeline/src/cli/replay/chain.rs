@@ -127,7 +127,7 @@ pub(super) fn forwards(window: Window) -> Result<Window, UsageError> {
 
 /// Error text for a window that ends before it begins.
 pub const BACKWARDS: &str =
-    "--until names nothing behind --since, so that nothing lies between them; exchange the two";
+    "--until is not after --since, so that nothing lies between them; exchange the two";
 
 /// How a list is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -195,7 +195,7 @@ fn parse_lane(text: &str) -> Result<LaneName, String> {
 /// Parses the number of signals to list. The error names `--log`, because users may give a log here by mistake.
 fn parse_signals(text: &str) -> Result<u64, String> {
     parse_count_within(text, SLOWEST_MAX as u64)
-        .map_err(|mistake| format!("{mistake}; a log is named behind --log"))
+        .map_err(|mistake| format!("{mistake}; a log is named after --log"))
 }
 
 pub(super) fn parse_time(text: &str) -> Result<i64, String> {

@@ -117,7 +117,7 @@ impl CsvFeed {
             let Some(gap) = gaps.of_input(file) else { continue };
             let others = match gap.count - 1 {
                 0 => String::new(),
-                others => format!(" (and {others} more times behind that)"),
+                others => format!(" (and {others} more times after that)"),
             };
             return Err(SourceError::Gap {
                 path: path.clone(),

@@ -143,7 +143,7 @@ impl FeedGaps {
             FeedGaps::Known(gaps) if gaps.met == 0 => Vec::new(),
             FeedGaps::Known(gaps) if gaps.are_followed => {
                 vec![format!(
-                    "event time was set to go on behind gaps: {} times, once a gap and partition",
+                    "event time was set to go on after gaps: {} times, once a gap and partition",
                     HumanCount(gaps.met)
                 )]
             }
@@ -157,7 +157,7 @@ impl FeedGaps {
     }
 }
 
-const LOSS: &str = "`run` takes the first ticks behind such a gap for wrong (`stages.future_max_ms`), and `dlq replay` sends them again";
+const LOSS: &str = "`run` takes the first ticks after such a gap for wrong (`stages.future_max_ms`), and `dlq replay` sends them again";
 
 /// Returns the remark about gaps of a file that are not followed.
 pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: i64) -> String {

@@ -167,7 +167,7 @@ impl Far {
         let path = path.map_or_else(|| "the market".to_owned(), |path| path.display().to_string());
         let becomes = match self.fate {
             Fate::Late => "late for `run` (`stages.allowed_lateness_ms`)",
-            Fate::FirstOfMany => "wrong for `run`, as are the first ticks behind it (`stages.future_max_ms`)",
+            Fate::FirstOfMany => "wrong for `run`, as are the first ticks after it (`stages.future_max_ms`)",
             Fate::OneOfFew => {
                 "wrong for `run`, as are the few others of its partition (`stages.future_max_ms`)"
             }

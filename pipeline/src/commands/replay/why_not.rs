@@ -41,7 +41,7 @@ fn text(found: &LaneWhy) -> String {
     push_line(
         &mut text,
         &format!(
-            "lane {} ({}) behind entry {} at {}",
+            "lane {} ({}) after entry {} at {}",
             load.lane,
             found.device,
             found.at.sequence,

@@ -205,7 +205,7 @@ impl<'a> Grammar<'a> {
             return mistake(name_at, format!("there is no field {name:?}: there are {}", names()));
         };
         let signs = alt(OPERATORS.map(|(sign, operator)| sign.value(operator)));
-        let missing = |_| format!("= != < <= > or >= is expected behind {name}");
+        let missing = |_| format!("= != < <= > or >= is expected after {name}");
         blanks(input)?;
         let operator_at = *input;
         let operator = expected(signs, missing).parse_next(input)?;

@@ -23,7 +23,7 @@ fn refused(text: &str, character: usize, mistake: &str) {
 #[test]
 fn what_is_no_condition_is_told_with_its_place() {
     refused("", 0, "a field is expected: sequence, at, input");
-    refused("lane", 4, "= != < <= > or >= is expected behind lane");
+    refused("lane", 4, "= != < <= > or >= is expected after lane");
     refused("lane=", 5, "a value is expected");
     refused("lane=1 &&", 9, "a field is expected");
     refused("lane=1 & queue>5", 7, "write &&");

@@ -143,7 +143,7 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, view: &View) {
     ];
     let [lanes, partitions, risk, _] = Layout::vertical(rows).areas(area);
     for (area, title, table) in
-        [(lanes, " lanes behind the step ", &view.lanes), (partitions, " partitions ", &view.partitions)]
+        [(lanes, " lanes after the step ", &view.lanes), (partitions, " partitions ", &view.partitions)]
     {
         let shown = usize::from(area.height.saturating_sub(1));
         let mut lines: Vec<Line<'_>> =

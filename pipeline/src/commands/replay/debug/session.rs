@@ -93,7 +93,7 @@ impl Session<'_, '_> {
             (Found::Nothing, Action::Back) => self.app.say("this is the first entry whose state is known"),
             (Found::Nothing, Action::GoTo(bound)) => {
                 self.app
-                    .say(format!("there is no entry at {} or behind it; this is the last one", place(bound)));
+                    .say(format!("there is no entry at {} or after it; this is the last one", place(bound)));
             }
             (Found::Nothing, _) => self.app.say("this is the last entry"),
         }
