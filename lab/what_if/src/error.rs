@@ -10,7 +10,7 @@ pub enum WhatIfError {
     Replay(#[from] ReplayError),
     /// No policy has this name.
     #[error(
-        "--policy {policy:?} is not known; of tasks there are: {tasks}, and dqn:FILE; of placement: {placement}"
+        "--policy {policy:?} is not known; policies of tasks: {tasks}, and dqn:FILE; of placement: {placement}"
     )]
     UnknownPolicy {
         /// The name given.
@@ -68,7 +68,7 @@ pub enum WhatIfError {
         mistakes: String,
     },
     /// No lane has this name.
-    #[error("{flag} {lane}: there is no such lane; there are: {there}")]
+    #[error("{flag} {lane}: there is no such lane; give one of: {there}")]
     UnknownLane {
         /// The flag that names it.
         flag: &'static str,

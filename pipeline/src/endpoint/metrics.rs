@@ -75,92 +75,92 @@ metrics! {
     METRICS;
 
     BUILD = Gauge "build_info" "" ["version", "node", "group"] "1; the labels say which process this is.";
-    READY = Gauge "ready" "" [] "1 where /readyz says so: the pipeline reads, commits and computes.";
-    COMPONENT = Gauge "component_healthy" "" ["component"] "1 where /health calls the component ok, 0.5 where it calls it degraded, 0 where it is down.";
+    READY = Gauge "ready" "" [] "1 while /readyz answers 200: the pipeline reads, commits and computes.";
+    COMPONENT = Gauge "component_healthy" "" ["component"] "State of the component in /health: 1 for ok, 0.5 for degraded, 0 for down.";
 
-    READ_RECORDS = Counter "read_records" "" [] "Records of ticks read, those included that are read again after a lane was lost.";
-    READ = Counter "read" "bytes" [] "Bytes of their values.";
-    TICKS = Counter "ticks" "" [] "Ticks accepted, late ones included.";
-    LATE = Counter "late_ticks" "" [] "Ticks that were late.";
+    READ_RECORDS = Counter "read_records" "" [] "Tick records read, including those read again after the loss of a lane.";
+    READ = Counter "read" "bytes" [] "Bytes of the values of the tick records read.";
+    TICKS = Counter "ticks" "" [] "Ticks accepted, including late ones.";
+    LATE = Counter "late_ticks" "" [] "Late ticks.";
     DEAD = Counter "dead_letters" "" [] "Records, and rows of records, that could not be processed.";
-    DEAD_TICKS = Counter "dead_ticks" "" [] "Ticks that dead letters are of; a record that is rejected as a whole counts as one.";
-    REPEATED = Counter "repeated_trades" "" [] "Trades with an id that their symbol had before.";
+    DEAD_TICKS = Counter "dead_ticks" "" [] "Ticks in dead letters; a record that was rejected as a whole counts as one.";
+    REPEATED = Counter "repeated_trades" "" [] "Trades whose id their symbol had before.";
     SIGNALS = Counter "signals" "" [] "Signals committed.";
-    WRITTEN = Counter "written_records" "" ["topic"] "Records committed, by the topic that they are written to.";
+    WRITTEN = Counter "written_records" "" ["topic"] "Records committed, by topic.";
     SYMBOLS = Gauge "symbols" "" [] "Symbols seen in the partitions of this process.";
-    EVICTED_SYMBOLS = Gauge "symbols_evicted" "" [] "Symbols of these that left memory, as they had no tick for engine.evict_idle_s.";
-    SPLIT_SYMBOLS = Gauge "split_symbols" "" [] "Symbols seen in two of these partitions, for every two: their producers do not agree on a partitioner.";
+    EVICTED_SYMBOLS = Gauge "symbols_evicted" "" [] "Symbols that left memory, because they had no tick for engine.evict_idle_s.";
+    SPLIT_SYMBOLS = Gauge "split_symbols" "" [] "Symbols seen in two partitions of this process, counted once for each pair; their producers use different partitioners.";
 
     KAFKA_BROKERS = Gauge "kafka_client_brokers" "" ["client"] "Brokers that the Kafka client knows; absent on the embedded log.";
-    KAFKA_CONNECTED = Gauge "kafka_client_brokers_connected" "" ["client"] "Those of them that it is connected to; it connects where it has something to ask.";
-    KAFKA_REQUESTS = Counter "kafka_client_requests" "" ["client"] "Requests that it has sent.";
-    KAFKA_SENT = Counter "kafka_client_sent" "bytes" ["client"] "Bytes that it has sent.";
-    KAFKA_RECEIVED = Counter "kafka_client_received" "bytes" ["client"] "Bytes that it has received.";
-    KAFKA_ERRORS = Counter "kafka_client_errors" "" ["client"] "Requests that could not be sent, failed, or had no answer in time.";
-    KAFKA_QUEUED = Gauge "kafka_client_queued_records" "" ["client"] "Records that wait to be sent, or to be acknowledged.";
-    KAFKA_ROUND_TRIP = Gauge "kafka_client_round_trip_p99" "seconds" ["client"] "99 % of the last requests had their answer within this time, by the slowest broker.";
+    KAFKA_CONNECTED = Gauge "kafka_client_brokers_connected" "" ["client"] "Brokers to which the Kafka client is connected; it connects to those of which it needs something.";
+    KAFKA_REQUESTS = Counter "kafka_client_requests" "" ["client"] "Requests that the Kafka client has sent.";
+    KAFKA_SENT = Counter "kafka_client_sent" "bytes" ["client"] "Bytes that the Kafka client has sent.";
+    KAFKA_RECEIVED = Counter "kafka_client_received" "bytes" ["client"] "Bytes that the Kafka client has received.";
+    KAFKA_ERRORS = Counter "kafka_client_errors" "" ["client"] "Requests of the Kafka client that could not be sent, failed, or had no answer in time.";
+    KAFKA_QUEUED = Gauge "kafka_client_queued_records" "" ["client"] "Records of the Kafka client that wait to be sent or acknowledged.";
+    KAFKA_ROUND_TRIP = Gauge "kafka_client_round_trip_p99" "seconds" ["client"] "99th percentile of the round trip of recent requests to the slowest broker.";
 
-    LAG_RECORDS = Gauge "partition_lag_records" "" ["partition"] "Records of ticks in the log that are not committed; absent while the log does not say where it ends.";
-    OPEN_RECORDS = Gauge "partition_open_records" "" ["partition"] "Those of these records that nobody can read yet, because a producer's transaction before them has not ended; absent likewise.";
-    LAG = Gauge "partition_lag" "seconds" ["partition"] "For how long the first of these records has been in the log, as the process has seen it come; as long as the process watches, for one that was there before; absent likewise.";
-    WATERMARK_DELAY = Gauge "partition_watermark_delay" "seconds" ["partition"] "How far the watermark, before which ticks are late, is behind the clock of this machine.";
+    LAG_RECORDS = Gauge "partition_lag_records" "" ["partition"] "Tick records in the log that are not committed; absent while the end of the log is unknown.";
+    OPEN_RECORDS = Gauge "partition_open_records" "" ["partition"] "Uncommitted tick records that nobody can read yet, because an earlier transaction of a producer is open; absent while the end of the log is unknown.";
+    LAG = Gauge "partition_lag" "seconds" ["partition"] "Time since the process saw the first uncommitted tick record in the log, or since its own start if that record is older; absent while the end of the log is unknown.";
+    WATERMARK_DELAY = Gauge "partition_watermark_delay" "seconds" ["partition"] "Time by which the watermark is behind this machine's clock; ticks older than the watermark are late.";
     PARTITION_ROWS = Gauge "partition_waiting_rows" "" ["partition"] "Rows of the partition that wait on the host for a lane.";
-    PARTITION_BYTES = Gauge "partition_waiting" "bytes" ["partition"] "Their bytes.";
+    PARTITION_BYTES = Gauge "partition_waiting" "bytes" ["partition"] "Bytes of the rows of the partition that wait on the host for a lane.";
     PAUSED = Gauge "partition_paused" "" ["partition"] "1 while the partition is not read because too many of its rows wait.";
-    RESTORED = Gauge "partition_restored" "" ["partition"] "0 while the state of the partition is being restored.";
+    RESTORED = Gauge "partition_restored" "" ["partition"] "1, or 0 while the state of the partition is being restored.";
 
-    TICK_TO_SIGNAL = Histogram "tick_to_signal" "seconds" [] "From the read of the record that causes a signal to the commit of the signal.";
-    READ_TO_SEAL = Histogram "read_to_seal" "seconds" [] "The part of it until the signal is sealed: queues, lanes, and the wait for the commit before.";
-    COMMIT = Histogram "commit" "seconds" [] "From sealing a transaction to its commit, those included that were sent again.";
-    BATCH_WAIT = Histogram "batch_wait" "seconds" [] "How long the oldest row of a batch had waited when the batch was sent to its lane.";
-    BATCH_SERVICE = Histogram "batch_service" "seconds" [] "How long lanes worked on a batch.";
-    PREDICTION_ERROR = Histogram "batch_prediction_error" "seconds" [] "How far from the predicted time a batch was done, earlier or later.";
+    TICK_TO_SIGNAL = Histogram "tick_to_signal" "seconds" [] "Time from reading the record that causes a signal to committing the signal.";
+    READ_TO_SEAL = Histogram "read_to_seal" "seconds" [] "Time from reading the record that causes a signal to sealing the signal: queues, lanes, and the wait for the previous commit.";
+    COMMIT = Histogram "commit" "seconds" [] "Time from sealing a transaction to its commit, including repeated attempts.";
+    BATCH_WAIT = Histogram "batch_wait" "seconds" [] "Time that the oldest row of a batch waited until the batch was sent to its lane.";
+    BATCH_SERVICE = Histogram "batch_service" "seconds" [] "Time that a lane worked on a batch.";
+    PREDICTION_ERROR = Histogram "batch_prediction_error" "seconds" [] "Distance between the predicted and the actual end of a batch, in either direction.";
 
-    TRANSACTIONS = Counter "transactions" "" ["outcome"] "Transactions, committed or aborted; one that was aborted is sent again.";
-    LOOKED_UP = Counter "transactions_looked_up" "" [] "Transactions whose outcome the log did not tell, so that it was looked up.";
-    COMMITTING = Gauge "commit_under_way" "seconds" [] "For how long the transaction that is under way has been so; 0 where none is.";
-    ABORTING = Gauge "commit_failing" "seconds" [] "For how long every transaction has been aborted; 0 where the last one was committed.";
-    LOG_LOST = Gauge "log_lost" "seconds" [] "For how long the log has not answered; 0 where it does.";
+    TRANSACTIONS = Counter "transactions" "" ["outcome"] "Transactions, by outcome: committed or aborted; an aborted one is sent again.";
+    LOOKED_UP = Counter "transactions_looked_up" "" [] "Transactions whose outcome was unknown after the commit request, and was looked up in the log.";
+    COMMITTING = Gauge "commit_under_way" "seconds" [] "Age of the transaction under way; 0 without one.";
+    ABORTING = Gauge "commit_failing" "seconds" [] "Time since which every transaction has been aborted; 0 if the last one was committed.";
+    LOG_LOST = Gauge "log_lost" "seconds" [] "Time since which the log has not answered; 0 while it answers.";
 
-    DISK_FREE = Gauge "log_disk_free" "bytes" [] "What is left of the disk below the embedded log; absent on Kafka.";
-    DISK_SIZE = Gauge "log_disk_size" "bytes" [] "Size of that disk.";
+    DISK_FREE = Gauge "log_disk_free" "bytes" [] "Free bytes of the disk with the embedded log; absent on Kafka.";
+    DISK_SIZE = Gauge "log_disk_size" "bytes" [] "Size of the disk with the embedded log; absent on Kafka.";
 
-    DECISIONS = Counter "decisions" "" ["kind"] "Decisions of the scheduler, each of which is in the journal.";
-    BATCHES = Counter "batches" "" ["reason"] "Batches sent to lanes, by why they were sent then.";
-    MOVES = Counter "group_moves" "" ["cause"] "Groups of symbols that left their lane for another, by why.";
+    DECISIONS = Counter "decisions" "" ["kind"] "Decisions of the scheduler in the journal, by kind.";
+    BATCHES = Counter "batches" "" ["reason"] "Batches sent to lanes, by the reason for sending them.";
+    MOVES = Counter "group_moves" "" ["cause"] "Groups of symbols that moved from one lane to another, by cause.";
 
-    LANE_READY = Gauge "lane_ready" "" ["lane", "device"] "0 while the lane is lost, or not open yet.";
-    LANE_IN_SERVICE = Gauge "lane_in_service" "" ["lane", "device"] "0 while the lane gets no work: it is drained, or its breaker is open.";
-    BREAKER = Gauge "lane_breaker_state" "" ["lane", "device", "state"] "1 for the state that the lane's breaker is in.";
-    LANE_STALLED = Gauge "lane_stalled" "seconds" ["lane", "device"] "For how long the lane has been at the same batch, seen once a second.";
+    LANE_READY = Gauge "lane_ready" "" ["lane", "device"] "1, or 0 while the lane is lost or not open yet.";
+    LANE_IN_SERVICE = Gauge "lane_in_service" "" ["lane", "device"] "1, or 0 while the lane gets no work, because it is drained or its breaker is open.";
+    BREAKER = Gauge "lane_breaker_state" "" ["lane", "device", "state"] "1 for the present state of the lane's breaker, 0 for the others.";
+    LANE_STALLED = Gauge "lane_stalled" "seconds" ["lane", "device"] "Time that the lane has worked on its present batch, looked at once a second.";
     LANE_GROUPS = Gauge "lane_groups" "" ["lane", "device"] "Groups of symbols that the lane owns.";
     LANE_WAITING = Gauge "lane_waiting_rows" "" ["lane", "device"] "Rows that wait on the host for the lane.";
-    LANE_IN_FLIGHT = Gauge "lane_in_flight_rows" "" ["lane", "device"] "Rows that the lane has been sent and has not finished.";
-    LANE_IN_FLIGHT_BYTES = Gauge "lane_in_flight" "bytes" ["lane", "device"] "Their bytes.";
-    LANE_BATCHES = Gauge "lane_in_flight_batches" "" ["lane", "device"] "Their batches.";
+    LANE_IN_FLIGHT = Gauge "lane_in_flight_rows" "" ["lane", "device"] "Rows that were sent to the lane and are not finished.";
+    LANE_IN_FLIGHT_BYTES = Gauge "lane_in_flight" "bytes" ["lane", "device"] "Bytes of the rows that were sent to the lane and are not finished.";
+    LANE_BATCHES = Gauge "lane_in_flight_batches" "" ["lane", "device"] "Batches that were sent to the lane and are not finished.";
     LANE_ROWS = Counter "lane_rows" "" ["lane", "device"] "Rows that the lane has finished.";
     LANE_BUSY = Counter "lane_busy" "seconds" ["lane", "device"] "Time that the lane has worked on batches and on slices of risk tasks.";
 
     RISK_REQUESTS = Counter "risk_requests" "" [] "Risk requests read.";
-    RISK_RESULTS = Counter "risk_results" "" ["class", "outcome"] "Risk results committed: done, or the error that the request was answered with.";
+    RISK_RESULTS = Counter "risk_results" "" ["class", "outcome"] "Risk results committed, by class and outcome: done, or the kind of error.";
     RISK_ADMITTED = Counter "risk_tasks_admitted" "" ["class"] "Risk tasks admitted.";
-    RISK_REJECTED = Counter "risk_tasks_rejected" "" ["reason"] "Risk tasks not admitted, by why: quotas, rates, limits, deadlines.";
+    RISK_REJECTED = Counter "risk_tasks_rejected" "" ["reason"] "Risk tasks not admitted, by reason: quotas, rates, limits, deadlines.";
     RISK_MISSES = Counter "risk_deadline_misses" "" [] "Risk tasks that were not done by their deadline.";
-    RISK_SHED = Counter "risk_tasks_shed" "" [] "Risk tasks dropped because their queue stood still for too long.";
-    RISK_ENQUEUE = Histogram "risk_enqueue" "seconds" [] "From the time at which the scheduler is given a round of a risk task to that at which its first slice is in the queue of its lane, where that slice begins in the same step.";
-    RISK_TASKS = Gauge "risk_tasks" "" [] "Risk tasks that are known and not done.";
-    RISK_WAITING = Gauge "risk_tasks_waiting" "" [] "Those of them with work that no lane has begun.";
+    RISK_SHED = Counter "risk_tasks_shed" "" [] "Risk tasks dropped because tasks had waited for too long.";
+    RISK_ENQUEUE = Histogram "risk_enqueue" "seconds" [] "Time from giving the scheduler a round of a risk task to queueing its first slice at a lane; only rounds whose first slice begins in the same step count.";
+    RISK_TASKS = Gauge "risk_tasks" "" [] "Risk tasks that the scheduler knows and that are not done.";
+    RISK_WAITING = Gauge "risk_tasks_waiting" "" [] "Known risk tasks with work that no lane has begun.";
 
-    SHADOW = Counter "shadow_choices" "" ["policy", "choice"] "Choices at which a policy of risk.shadow was asked: it would have done the same or other than was done, also where there was nothing else to choose, or it named a lane before any had taken the task, with which nothing can be compared. Slices that were drawn, aged, reserved or stolen are left out, and so are tasks that are split.";
+    SHADOW = Counter "shadow_choices" "" ["policy", "choice"] "Choices at which a policy of risk.shadow was asked. Its answer is the same, another, or named a lane before any lane had taken the task, which cannot be compared. Choices without an alternative count too. Slices that were drawn, aged, reserved or stolen, and split tasks, do not count.";
 
-    LANES_WANTED = Gauge "lanes_wanted" "" [] "Lanes that this process wants by its last window of autoscaling; absent where autoscale.policy is off, before the first whole window, and while the process ends.";
-    LANES_LOAD = Gauge "lanes_wanted_load" "" [] "The load that they are wanted for, as lanes that work without a pause, without what waits; absent likewise.";
-    FORECAST_ERROR = Gauge "lanes_forecast_error" "ratio" [] "Mean error of forecasts of what arrives, as far ahead as a lane takes to start, by the mean of what arrived; absent while too few have come true or not.";
+    LANES_WANTED = Gauge "lanes_wanted" "" [] "Lanes that this process wants since its last window of autoscaling; absent if autoscale.policy is off, before the first whole window, and while the process ends.";
+    LANES_LOAD = Gauge "lanes_wanted_load" "" [] "Load behind warptape_lanes_wanted without waiting work, as a number of lanes that work without a pause; absent when that is absent.";
+    FORECAST_ERROR = Gauge "lanes_forecast_error" "ratio" [] "Mean error of forecasts of arrivals, relative to the mean of arrivals, at the distance of a lane's start; absent while too few forecasts were compared.";
 
-    QUOTA_TASKS = Gauge "risk_quota_tasks" "" ["quota"] "Risk tasks of a quota that is configured, those of quotas below it included.";
-    QUOTA_LIMIT = Gauge "risk_quota_limit_tasks" "" ["quota"] "Risk tasks that the quota may have; absent where it has no limit.";
+    QUOTA_TASKS = Gauge "risk_quota_tasks" "" ["quota"] "Risk tasks of a configured quota, including those of quotas below it.";
+    QUOTA_LIMIT = Gauge "risk_quota_limit_tasks" "" ["quota"] "Greatest number of risk tasks of the quota; absent without a limit.";
 
-    HOT_UP = Gauge "hot_state_connected" "" [] "1 while Redis is connected and the log can be read for it; `/health` says what is missing. Absent where hot state is kept in memory.";
+    HOT_UP = Gauge "hot_state_connected" "" [] "1 while Redis is connected and the log can be read for it; `/health` says what is missing. Absent if hot state is kept in memory.";
     HOT_WRITTEN = Counter "hot_state_written_values" "" [] "Values written to Redis.";
     HOT_BEHIND = Gauge "hot_state_behind_records" "" [] "Signals and results in the log that Redis does not have yet.";
     HOT_REBUILDS = Counter "hot_state_rebuilds" "" [] "Partitions rebuilt in Redis from the log's beginning.";
@@ -168,19 +168,19 @@ metrics! {
 
     MEMORY_USED = Gauge "device_memory_used" "bytes" ["device"] "Memory of the GPU in use, by all processes.";
     MEMORY_FREE = Gauge "device_memory_free" "bytes" ["device"] "Memory of the GPU that nobody uses.";
-    UTILIZATION = Gauge "device_utilization" "ratio" ["device"] "Share of the last moments in which a kernel ran.";
+    UTILIZATION = Gauge "device_utilization" "ratio" ["device"] "Share of recent time in which a kernel ran.";
     TEMPERATURE = Gauge "device_temperature" "celsius" ["device"] "Temperature of the chip.";
     SLOWDOWN = Gauge "device_slowdown_temperature" "celsius" ["device"] "Temperature of the chip at which it lowers its clocks.";
     POWER = Gauge "device_power" "watts" ["device"] "Power drawn.";
     SM_CLOCK = Gauge "device_sm_clock" "hertz" ["device"] "Clock of the multiprocessors.";
     MEMORY_CLOCK = Gauge "device_memory_clock" "hertz" ["device"] "Clock of the memory.";
-    THROTTLED = Gauge "device_throttle_reason" "" ["device", "reason"] "1 for each reason for which the clocks are not higher, as NVML names it.";
-    ECC = Gauge "device_ecc_uncorrected_errors" "" ["device"] "Memory errors since the driver was loaded that could not be corrected.";
+    THROTTLED = Gauge "device_throttle_reason" "" ["device", "reason"] "1 for each reason that keeps the clocks low, by NVML's name.";
+    ECC = Gauge "device_ecc_uncorrected_errors" "" ["device"] "Uncorrectable memory errors since the driver was loaded.";
     XID = Counter "device_xid_errors" "" ["device"] "Critical Xid errors of the device.";
 
     CPU = Counter "process_cpu" "seconds" [] "Processor time of the process.";
-    RESIDENT = Gauge "process_resident_memory" "bytes" [] "Memory of the process that is in use.";
-    MEMORY_LIMIT = Gauge "process_memory_limit" "bytes" [] "Memory that the process may use: what its control group is allowed, or all of the machine's.";
+    RESIDENT = Gauge "process_resident_memory" "bytes" [] "Memory that the process uses.";
+    MEMORY_LIMIT = Gauge "process_memory_limit" "bytes" [] "Memory that the process may use: the limit of its control group, or all of the machine's memory.";
     FILES = Gauge "process_open_files" "" [] "Files and sockets that the process has open.";
 }
 
@@ -189,13 +189,13 @@ metrics! {
     /// well.
     VERIFIER_METRICS;
 
-    VERIFIED_ENTRIES = Counter "verifier_entries" "" [] "Journal entries that were stepped again and found identical.";
-    VERIFIED_DECISIONS = Counter "verifier_decisions" "" [] "Decisions in them.";
-    VERIFIED_OUTPUTS = Counter "verifier_outputs" "" ["topic"] "Records that were computed again and found identical, by their topic; absent without --outputs.";
-    VERIFIER_BEHIND_RECORDS = Gauge "verifier_behind_records" "" [] "Records of the journal that are not verified yet, with all that came of them.";
-    VERIFIER_BEHIND = Gauge "verifier_behind" "seconds" [] "For how long the first of them has been in the log; while the log does not answer, that time counts as well.";
+    VERIFIED_ENTRIES = Counter "verifier_entries" "" [] "Journal entries stepped again and found identical.";
+    VERIFIED_DECISIONS = Counter "verifier_decisions" "" [] "Decisions of journal entries that were stepped again and found identical.";
+    VERIFIED_OUTPUTS = Counter "verifier_outputs" "" ["topic"] "Output records computed again and found identical, by topic; absent without --outputs.";
+    VERIFIER_BEHIND_RECORDS = Gauge "verifier_behind_records" "" [] "Journal records that are not verified yet, with their effects.";
+    VERIFIER_BEHIND = Gauge "verifier_behind" "seconds" [] "Time since the first unverified journal record came into the log; it goes on while the log does not answer.";
     VERIFIER_DIFFERENCE = Gauge "verifier_difference" "" [] "1 once a difference was found, 0 before.";
-    VERIFIER_SEQUENCE = Gauge "verifier_difference_sequence" "" [] "The difference is of the journal entry with this sequence, or of the transaction that it sealed; absent without one.";
+    VERIFIER_SEQUENCE = Gauge "verifier_difference_sequence" "" [] "Sequence of the journal entry with the difference, or of the entry that sealed the transaction with it; absent without a difference.";
 }
 
 /// Metric of OTLP alone: rows waiting for all lanes. A scrape has them by lane and by partition.

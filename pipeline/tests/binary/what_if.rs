@@ -93,8 +93,8 @@ fn a_recorded_run_is_modelled_under_another_configuration() {
 
     modelled_runs_are_sides_of_a_diff(path, ask);
     for (asked, expected) in [
-        (["--policy", "dice"], "of tasks there are: fair, "),
-        (["--lose", "cpu:5@+0"], "there is no such lane; there are: 0 (cpu:0), 1 (cpu:1)"),
+        (["--policy", "dice"], "policies of tasks: fair, "),
+        (["--lose", "cpu:5@+0"], "there is no such lane; give one of: 0 (cpu:0), 1 (cpu:1)"),
         (["--lose", "1@+9999"], "after the recorded window begins"),
         (["--set", "scheduler.nothing=1"], "no such field in this journal"),
         (["--set", "nothing"], "KEY=VALUE is expected"),

@@ -228,7 +228,7 @@ fn what_is_not_there_is_an_error_that_says_what_is() {
     let none = Changes::default;
     check(
         Changes { policy: Some(named("dice")), ..none() },
-        "--policy \"dice\" is not known; of tasks there are: fair",
+        "--policy \"dice\" is not known; policies of tasks: fair",
     );
     check(Changes { policy: Some(named("fair@7")), ..none() }, "risk.policy is fair@7");
     let set = |key: &str, value: &str| Changes { set: vec![(named(key), named(value))], ..none() };
@@ -242,7 +242,7 @@ fn what_is_not_there_is_an_error_that_says_what_is() {
     check(set("scheduler.batch_rows_max", "0"), "batch_rows_max is 0; it must be from 1");
     check(
         Changes { slow: vec![(named("cpu:7"), 2_000)], ..none() },
-        "--slow cpu:7: there is no such lane; there are: 0 (cpu:0)",
+        "--slow cpu:7: there is no such lane; give one of: 0 (cpu:0)",
     );
     let lose = |lane: &str, time| Changes { lose: vec![(named(lane), time)], ..none() };
     check(lose("gpu", LossTime::After(0)), "--lose gpu: there is no such lane");
