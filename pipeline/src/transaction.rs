@@ -34,9 +34,9 @@ pub trait Transaction {
 
 /// Outcome of a transaction.
 pub enum Outcome {
-    /// It is durable and visible.
+    /// The transaction is durable and visible.
     Committed,
-    /// Nothing of it was written, for this reason; it can be sent again.
+    /// Nothing of the transaction was written, for this reason; it can be sent again.
     Aborted(LogError),
 }
 

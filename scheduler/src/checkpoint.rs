@@ -82,13 +82,13 @@ pub enum CheckpointError {
         /// The policies of this software.
         known: String,
     },
-    /// It has policies in the shadow, which this build cannot ask.
+    /// The state has policies in the shadow, which this build cannot ask.
     #[error(
         "the state has policies in the shadow, and this build is without the feature `lab`; `cargo build --release --features lab` \
          builds one that asks them"
     )]
     Shadow,
-    /// It follows rules that this software does not know.
+    /// The state follows rules that this software does not know.
     #[error("the state follows rules {found}, and this software knows rules {FIRST_RULES} to {RULES}")]
     Rules {
         /// Their number.

@@ -8,9 +8,9 @@ use Known::{Checked, Stated};
 /// A verification's knowledge of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It is derived again or compared; the text names the source.
+    /// The field is derived again or compared; the text names the source.
     Checked(&'static str),
-    /// It cannot be checked, or not in every case; the text gives the reason.
+    /// The field cannot be checked, or not in every case; the text gives the reason.
     Stated(&'static str),
 }
 

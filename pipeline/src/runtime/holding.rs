@@ -50,9 +50,9 @@ pub(super) struct Waiting {
 pub(super) enum Held {
     /// The partition continues at these offsets.
     At(Assigned),
-    /// Its journals may still get entries.
+    /// The decision is put off, because journals with the partition may still get entries.
     Later,
-    /// Its offsets contradict each other.
+    /// The partition's offsets contradict each other.
     AtOdds(Odds),
 }
 

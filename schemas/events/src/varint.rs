@@ -13,9 +13,9 @@ pub const VARINT_BYTES_MAX: usize = 10;
 /// The reason why there is no varint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VarintError {
-    /// The bytes end inside it.
+    /// The bytes end within the varint.
     Truncated,
-    /// It does not fit into 64 bits.
+    /// The value does not fit into 64 bits.
     TooLong,
 }
 
