@@ -80,7 +80,7 @@ pub struct Failure {
 pub struct Throttling {
     /// Numbers of the lanes.
     pub lanes: Range<usize>,
-    /// Begin, in seconds.
+    /// Start, in seconds.
     pub from_s: f64,
     /// End, in seconds.
     pub until_s: f64,

@@ -204,7 +204,7 @@ fn end(at: usize, stops: u64) -> usize {
     (at + 1) + (stops.trailing_zeros() as usize >> 3)
 }
 
-/// Returns the value of at most 8 bytes at the begin of a word.
+/// Returns the value of at most 8 bytes at the start of a word.
 #[inline(always)]
 fn short_value(word: u64, stops: u64) -> i64 {
     let upto_stop = stops ^ (stops - 1);
