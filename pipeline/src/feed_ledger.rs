@@ -45,7 +45,7 @@ pub enum FeedLedgerError {
     },
     /// The file was fed in another order.
     #[error(
-        "{}: {ticks} of its ticks are in the log, fed {}: in another order all would count twice; publish all of it with --again",
+        "{}: {ticks} of its ticks are in the log, fed {}; in another order all would count twice; publish all of it with --again",
         path.display(),
         if *were_sorted { "sorted (--sort)" } else { "in the order of its rows (--keep-order)" }
     )]

@@ -167,7 +167,7 @@ pub(crate) fn decided(log: &dyn EventLog, topics: &[&str], written: &[&str]) -> 
             tracing::warn!(
                 topic,
                 partition,
-                "a transaction is open, of a process that died perhaps; its end is waited for"
+                "a transaction is open, perhaps of a process that died; waiting for its end"
             );
             is_quiet = false;
         }

@@ -97,7 +97,7 @@ fn places(
         let part = match decode_snapshot(&record.value) {
             Ok(part) => part,
             Err(error) => {
-                tracing::warn!(offset = record.offset, %error, "snapshot record passed over");
+                tracing::warn!(offset = record.offset, %error, "a snapshot record cannot be read and is skipped");
                 continue;
             }
         };

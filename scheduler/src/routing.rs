@@ -75,8 +75,8 @@ impl LanesOfKind {
         new
     }
 
-    /// Greatest part of `rows` rows that a lane of a class gets. Lanes of one class share alike, lanes of several classes by
-    /// weight.
+    /// Greatest part of `rows` rows that a lane of a class gets. Lanes of one class share alike, lanes of several
+    /// classes by weight.
     fn share(&self, rows: i64, weight: i64) -> i64 {
         let (part, whole) = if self.classes.len() == 1 { (1, self.lanes) } else { (weight, self.weight) };
         let share = (i128::from(rows) * i128::from(part) + i128::from(whole - 1)) / i128::from(whole);

@@ -280,7 +280,7 @@ impl Cluster {
     /// Describes each topic, with two queries for its offsets. A topic that is removed meanwhile is left out.
     fn described(&self, names: BTreeMap<String, i32>) -> Result<Vec<TopicInfo>, LogError> {
         let compacted = self.compacted(names.keys().map(String::as_str)).unwrap_or_else(|error| {
-            tracing::warn!(%error, "which topics are compacted is not known");
+            tracing::warn!(%error, "it is unknown which topics are compacted");
             BTreeMap::new()
         });
         let mut topics = Vec::with_capacity(names.len());
@@ -420,7 +420,7 @@ impl Cluster {
     pub(super) fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
         let found = match self.setting("max.message.bytes", topics.iter().copied()) {
             Err(error @ LogError::NotAuthorized { .. }) => {
-                tracing::warn!(%error, "how large records may be is not known: the default is assumed");
+                tracing::warn!(%error, "the greatest size of records is unknown: the default is assumed");
                 BTreeMap::new()
             }
             found => found?,
@@ -454,7 +454,7 @@ impl Cluster {
     pub(super) fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
         let found = match self.setting("message.timestamp.type", std::iter::once(topic)) {
             Err(error @ LogError::NotAuthorized { .. }) => {
-                tracing::warn!(%error, "whose clock the times of records are of is not known");
+                tracing::warn!(%error, "it is unknown whose clock gives the times of records");
                 BTreeMap::new()
             }
             found => found?,

@@ -69,7 +69,7 @@ impl Reading {
             tracing::warn!(
                 ?source,
                 again = before - records.len(),
-                "records came a second time, and are left out"
+                "records were delivered a second time and are left out"
             );
         }
         records

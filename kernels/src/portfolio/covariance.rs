@@ -50,7 +50,7 @@ pub enum CovarianceError {
         times: usize,
     },
     /// There are too few returns.
-    #[error("there are returns at {times} times only: give at least {least}")]
+    #[error("there are returns of {times} times: give {least} at least")]
     TooFew {
         /// Given number of times.
         times: usize,
@@ -86,7 +86,7 @@ pub enum CovarianceError {
     /// No returns can have such a covariance.
     #[error(
         "the covariance is not positive semi-definite: its least eigenvalue is {least:e} and its greatest {greatest:e}, which no rounding \
-         explains: give a matrix that returns can have, such as this one with its negative eigenvalues set to 0"
+         explains: give one that some returns have, such as this one with its negative eigenvalues set to 0"
     )]
     Indefinite {
         /// The least eigenvalue.

@@ -32,7 +32,7 @@ pub enum TrainError {
     )]
     Arrivals,
     /// A checkpoint exists already.
-    #[error("{path} is of a training that was begun: go on with it (--resume), or remove it")]
+    #[error("{path} is from an unfinished training: continue it with --resume, or remove the file")]
     Begun {
         /// The file.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum TrainError {
         why: &'static str,
     },
     /// The trained weights do not fit a network.
-    #[error("what was learnt does not fit an integer network: {0}")]
+    #[error("the trained network does not fit an integer network: {0}")]
     Network(#[from] NetworkError),
     /// Arithmetic on tensors failed, which is a defect of this crate.
     #[error("arithmetic on tensors failed: {0}")]

@@ -44,7 +44,7 @@ pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCo
     for process in &waiting {
         tracing::error!(
             target: NOTICE,
-            "process {process} has not answered {} within {} s: it seems not to run; it refuses what it reads later",
+            "process {process} has not answered {} within {} s: it seems not to run, and will refuse the command if it reads it later",
             order.id(), args.timeout_s
         );
     }
@@ -72,7 +72,7 @@ fn processes(log: &dyn EventLog, args: &ControlArgs, settings: &Settings) -> any
         (false, process) => vec![process.unwrap_or(settings.engine.ordinal)],
     };
     if told.is_empty() {
-        return Err(UsageError(format!("no process has a journal in {url}: nobody can be told")).into());
+        return Err(UsageError(format!("no process has a journal in {url}, so there is none to command")).into());
     }
     if let Some(process) = told.iter().find(|process| !(0..partitions).contains(*process)) {
         return Err(UsageError(format!(

@@ -56,7 +56,7 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
     if let Some(baseline) = policies.iter().find(|policy| fleet.autoscale.is_some() && policy.is_baseline()) {
         let label = &baseline.label;
         return Err(UsageError(format!(
-            "--policy {label:?} is of the simulator alone and knows no drains: a fleet with [autoscale] takes policies of production"
+            "--policy {label:?} exists only in the simulator and cannot drain lanes: a fleet with [autoscale] takes policies of production"
         ))
         .into());
     }
@@ -105,7 +105,7 @@ fn check_beside_ticks(
     baseline.map_or(Ok(()), |baseline| {
         let label = &baseline.label;
         Err(UsageError(format!(
-            "--policy {label:?} is of the simulator alone and knows no ticks: a workload with [ticks] takes policies of production"
+            "--policy {label:?} exists only in the simulator and knows no ticks: a workload with [ticks] takes policies of production"
         )))
     })
 }

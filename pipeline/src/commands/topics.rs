@@ -80,7 +80,7 @@ fn warn_of_compaction(missing: &MissingTopics) {
     for topic in &missing.compacted {
         tracing::warn!(
             topic,
-            "the topic has cleanup.policy=compact: the broker removes records that a newer one of their key follows, which loses what they say; \
+            "the topic has cleanup.policy=compact: the broker removes each record once a newer one has its key, which loses data; \
              set cleanup.policy=delete"
         );
     }

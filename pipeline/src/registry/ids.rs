@@ -158,7 +158,7 @@ impl SchemaIds {
             }
         };
         if let Err(error) = thread::Builder::new().name("registry".to_owned()).spawn(ask) {
-            tracing::warn!(%name, %error, "no thread to ask the schema registry: it is tried again");
+            tracing::warn!(%name, %error, "the thread that asks the schema registry cannot start; this is tried again");
             lock(&self.asked).remove(&name);
         }
     }
@@ -192,7 +192,7 @@ impl SchemaIds {
     }
 
     fn give_up(&self, name: SchemaName, error: &RegistryError) {
-        tracing::warn!(%name, %error, "the schema registry answers for others and not for this one: it counts as unknown");
+        tracing::warn!(%name, %error, "the schema registry answers for other schemas but not for this one, which counts as unknown");
         self.remember_unknown(name);
     }
 

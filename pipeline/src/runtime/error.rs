@@ -38,9 +38,9 @@ pub enum EngineError {
     },
     /// The partitions were processed under another stage configuration.
     #[error(
-        "this log was processed with other settings so far: {changes}; set them as they were, or say `warptape run --new-segment`: \
-         they are in force from here on then, as a new segment of the log, for which the {records} tick records of {partitions} \
-         partitions before it are read and folded once again, without outputs"
+        "this log was processed with other settings so far: {changes}; restore them, or start a new segment of the log with the present \
+         ones by `warptape run --new-segment`. It then folds the {records} earlier tick records of {partitions} partitions again, without \
+         outputs"
     )]
     OtherSegment {
         /// The changed settings, with their values before and now.
@@ -53,7 +53,7 @@ pub enum EngineError {
     /// Another consumer group has written the journals.
     #[error(
         "{topic}/{ordinal}: group {other:?} has written this journal, and this process is of group {group:?}; a log has one group: set \
-         engine.group = {other:?} to go on with it, or begin topics of its own for {group:?} (topics.prefix)"
+         engine.group = {other:?} to go on with it, or give {group:?} topics of its own (topics.prefix)"
     )]
     OtherGroup {
         /// Journal topic.
@@ -77,8 +77,8 @@ pub enum EngineError {
     },
     /// The ticks end before the committed offset.
     #[error(
-        "{topic}/{partition} ends at offset {end}, and records up to {committed} were processed: it has lost its end, or the topic was made \
-         anew; bring the records back, or begin topics of their own for what is new (topics.prefix)"
+        "{topic}/{partition} ends at offset {end}, and records up to {committed} were processed: its end is lost, or the topic was \
+         recreated; restore the records, or start with new topics (topics.prefix)"
     )]
     TicksEnd {
         /// Topic of the ticks.

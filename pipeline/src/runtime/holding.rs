@@ -145,7 +145,7 @@ impl Holder {
         if !is_quiet {
             tracing::warn!(
                 partition,
-                "the group's offsets are not what the journals say, and a transaction in them is open: its end is waited for"
+                "the group's offsets differ from the journals, which have an open transaction: the process waits for its end"
             );
         }
         let next_news = if is_quiet { waiting.next_news } else { now + NEWS_INTERVAL };
@@ -194,7 +194,7 @@ impl Holder {
             committed.map_or_else(|| "no offset, or no longer".to_owned(), |at| format!("offset {at}"));
         let at = at.map_or_else(|| "that nothing was processed".to_owned(), |at| format!("offset {at}"));
         tracing::warn!(
-            "{topic}/{partition}: group {group} has committed {committed}, and the journal says {at}: it goes on by the journal"
+            "{topic}/{partition}: group {group} has committed {committed}, but the journal says {at}: the partition continues by the journal"
         );
     }
 }

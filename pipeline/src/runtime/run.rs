@@ -68,7 +68,7 @@ fn hold_control(
     }
     let TopicPartition { topic, partition } = commands;
     tracing::warn!(
-        "{topic}/{partition}: the answers say that offset {next} is the next command, and not what group {group} has committed"
+        "{topic}/{partition}: by the answers offset {next} is the next command; the offset committed by group {group} is ignored"
     );
     Ok((next, core.with_next_control(commands.clone(), next)))
 }

@@ -220,7 +220,7 @@ impl SourceReader {
                 Ok(count) => counts.push((topic, count)),
                 // A member waits for a cluster that does not answer.
                 Err(error @ LogError::Unreachable { .. }) => {
-                    tracing::warn!(%error, "partitions that were assigned wait");
+                    tracing::warn!(%error, "newly assigned partitions wait for the log");
                     return Ok(None);
                 }
                 Err(error) => return Err(error.into()),
@@ -233,8 +233,8 @@ impl SourceReader {
             if now >= *next_news {
                 *next_news = now + NEWS_INTERVAL;
                 tracing::warn!(
-                    "{}/{partition} is not read yet: what it causes goes to partition {partition} of other topics, and too few \
-                     partitions have {}; give them {} partitions, as {} has, and it is read. All other partitions go on",
+                    "{}/{partition} is not read yet, because its outputs go to partition {partition} of other topics, and these \
+                     have too few partitions: {}; give them {} partitions, as {} has. All other partitions go on",
                     self.topic,
                     lacking.join(", "),
                     partition + 1,
@@ -253,7 +253,7 @@ impl SourceReader {
                 | LogError::UnknownTopic { .. }
                 | LogError::Broker { .. }),
             )) => {
-                tracing::warn!(%error, "partitions that were assigned wait");
+                tracing::warn!(%error, "newly assigned partitions wait for the log");
                 return Ok(None);
             }
             Err(error) => return Err(error),

@@ -60,7 +60,7 @@ impl Worker {
         let deadline = Instant::now() + STOP_WAIT_MAX;
         for worker in workers {
             if worker.running.recv_deadline(deadline).is_err_and(|error| error.is_timeout()) {
-                tracing::error!(thread = worker.name, "does not end in time, and is left alone");
+                tracing::error!(thread = worker.name, "the thread does not end in time and is abandoned");
             } else if let Some(thread) = worker.thread {
                 thread.join().expect("threads of the engine do not panic");
             }

@@ -71,7 +71,7 @@ pub enum NetworkError {
     },
     /// A sum could leave 32 bits.
     #[error(
-        "output {output} of a layer could come to {most}, which 32 bits do not hold: its weights are too large"
+        "output {output} of a layer could reach {most}, which does not fit into 32 bits: its weights are too large"
     )]
     Overflow {
         /// The output.

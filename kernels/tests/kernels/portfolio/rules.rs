@@ -214,5 +214,5 @@ fn what_no_returns_have_is_no_covariance() {
     assert!(matches!(huge, CovarianceError::NotFinite { field: "covariance", .. }));
     assert!(Covariance::from_correlations(&[0.1], &[0.9]).is_err());
     let few = Covariance::sample(Isa::detect(), 2, &[0.1, 0.2]).unwrap_err().to_string();
-    assert_eq!(few, "there are returns at 1 times only: give at least 2");
+    assert_eq!(few, "there are returns of 1 times: give 2 at least");
 }

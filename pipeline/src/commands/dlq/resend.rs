@@ -158,7 +158,7 @@ impl Resend<'_> {
                 }
             },
             Err(error) => {
-                tracing::warn!(partition, offset, %error, "no dead letter, passed over");
+                tracing::warn!(partition, offset, %error, "not a dead letter, skipped");
                 self.counts.unreadable += 1;
             }
         }

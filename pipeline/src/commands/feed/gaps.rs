@@ -217,7 +217,7 @@ pub fn is_pipe(path: &Path) -> bool {
 pub fn refuse_pipe<'a>(option: &str, mut paths: impl Iterator<Item = &'a Path>) -> Result<(), UsageError> {
     match paths.find(|path| is_pipe(path)) {
         Some(pipe) => {
-            Err(UsageError(format!("{}: {option} reads a file twice: name no pipe", pipe.display())))
+            Err(UsageError(format!("{}: {option} reads a file twice, and a pipe can be read only once", pipe.display())))
         }
         None => Ok(()),
     }

@@ -87,7 +87,7 @@ pub fn refuse_nothing(source: &Source) -> Result<(), UsageError> {
             );
         }
     }
-    Err(UsageError(found + "; feed what has trades or quotes"))
+    Err(UsageError(found + "; feed a file with trades or quotes"))
 }
 
 /// Returns an error if the feed left ticks out.

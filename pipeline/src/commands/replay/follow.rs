@@ -74,7 +74,7 @@ pub(super) fn execute(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<
     let report = progress.followed().report;
     print(&report, args.output)?;
     if verifier.is_finished() && verifier.join().is_err() {
-        anyhow::bail!("the verifier has failed, and what it has said above is of before");
+        anyhow::bail!("the verifier has failed; the report above is from before the failure");
     }
     if report.is_identical() {
         if let Some(cause) = progress.cause_of_failure() {

@@ -378,7 +378,7 @@ fn ticks_that_cannot_be_simulated_are_said() {
         "autoscale.toml: the fleet has [autoscale] and the workload has [ticks]",
     );
     let baseline = |args: &mut SimulateArgs| args.policy = vec!["fair".to_owned(), "max-min".to_owned()];
-    check(fine, &baseline, "--policy \"max-min\" is of the simulator alone and knows no ticks");
+    check(fine, &baseline, "--policy \"max-min\" exists only in the simulator and knows no ticks");
     let dice = |args: &mut SimulateArgs| args.placement = "dice".to_owned();
     check(fine, &dice, "--placement \"dice\" is not known; give one of: rendezvous, balanced");
 }
