@@ -15,7 +15,7 @@ use crate::partition::{PageId, ReadPage};
 use crate::restore::Restored;
 use crate::risk::{Concluded, Prepared};
 
-/// The manner in which an engine is asked to end. Either way it processes and commits what it has accepted.
+/// The manner in which an engine is asked to end. In each it processes and commits what it has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Accept nothing more.

@@ -165,7 +165,7 @@ impl Comparison {
         })
     }
 
-    /// The first difference, after the rerun has ended or this comparison is decided.
+    /// Returns the first difference. Call it once the rerun has ended or this comparison is decided.
     pub(crate) fn finish(mut self, describer: &Describer) -> Result<Option<OutputDivergence>, LogError> {
         let (offset, shown, problem) = match self.mismatch.take() {
             None => {

@@ -178,7 +178,7 @@ pub fn jain(shares: &[f64]) -> f64 {
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// Half of the interval's width, by Student's t.
+    /// Half of the interval's width, from Student's t-distribution.
     pub half: f64,
 }
 

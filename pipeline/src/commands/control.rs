@@ -72,7 +72,9 @@ fn processes(log: &dyn EventLog, args: &ControlArgs, settings: &Settings) -> any
         (false, process) => vec![process.unwrap_or(settings.engine.ordinal)],
     };
     if told.is_empty() {
-        return Err(UsageError(format!("no process has a journal in {url}, so there is none to command")).into());
+        return Err(
+            UsageError(format!("no process has a journal in {url}, so there is none to command")).into()
+        );
     }
     if let Some(process) = told.iter().find(|process| !(0..partitions).contains(*process)) {
         return Err(UsageError(format!(

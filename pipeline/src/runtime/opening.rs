@@ -141,7 +141,9 @@ impl Results {
     fn add(&mut self, record: &Record) {
         match decode_risk_result(&record.value) {
             Ok(result) => self.answered.add(&result, self.committed.offset),
-            Err(error) => tracing::warn!(offset = record.offset, %error, "a risk result cannot be read and is skipped"),
+            Err(error) => {
+                tracing::warn!(offset = record.offset, %error, "a risk result cannot be read and is skipped")
+            }
         }
     }
 }

@@ -228,7 +228,9 @@ fn read_parts(
                 Ok(part) => {
                     parts.push((SnapshotPlace::of_key(record.key.as_deref().unwrap_or_default()), part))
                 }
-                Err(error) => tracing::warn!(offset = record.offset, %error, "a snapshot record cannot be read and is skipped"),
+                Err(error) => {
+                    tracing::warn!(offset = record.offset, %error, "a snapshot record cannot be read and is skipped")
+                }
             }
         }
     }

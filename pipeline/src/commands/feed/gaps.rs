@@ -216,9 +216,10 @@ pub fn is_pipe(path: &Path) -> bool {
 /// Refuses a pipe with an option that needs files that can be read twice.
 pub fn refuse_pipe<'a>(option: &str, mut paths: impl Iterator<Item = &'a Path>) -> Result<(), UsageError> {
     match paths.find(|path| is_pipe(path)) {
-        Some(pipe) => {
-            Err(UsageError(format!("{}: {option} reads a file twice, and a pipe can be read only once", pipe.display())))
-        }
+        Some(pipe) => Err(UsageError(format!(
+            "{}: {option} reads a file twice, and a pipe can be read only once",
+            pipe.display()
+        ))),
         None => Ok(()),
     }
 }
