@@ -49,11 +49,11 @@ pub enum Event {
     Records {
         /// The partition.
         partition: i32,
-        /// The generation of the [`Command::Seek`](crate::Command::Seek) that they follow.
+        /// The generation of the [`Command::Seek`](crate::Command::Seek) that the records follow.
         generation: u64,
         /// The records.
         records: Vec<Record>,
-        /// Time at which they were read.
+        /// Time at which the records were read.
         read_at_ns: i64,
     },
     /// A lane sends news.
@@ -110,9 +110,9 @@ pub enum Event {
     RequestsOpened {
         /// The partition.
         partition: i32,
-        /// The assignment for which they were opened.
+        /// The assignment for which the requests were opened.
         assignment: u64,
-        /// Offset up to which they are answered.
+        /// Committed offset: all requests before it are answered.
         committed: Committed,
         /// Requests before this offset lay there when the partition came.
         found_before: i64,

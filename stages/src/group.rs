@@ -56,7 +56,7 @@ pub struct Repack {
 /// The states of symbols that left memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageState {
-    /// The barrier at which they left.
+    /// The barrier at which the symbols left.
     pub barrier: i64,
     /// Number of the page in its partition.
     pub page: i32,

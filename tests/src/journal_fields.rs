@@ -34,7 +34,7 @@ pub struct Fields {
     pub record: &'static str,
     /// Its fields.
     pub fields: &'static [&'static str],
-    /// A verification's knowledge of them.
+    /// A verification's knowledge of the fields.
     pub known: Known,
 }
 

@@ -71,7 +71,7 @@ pub enum Outage {
 pub struct Failure {
     /// Numbers of the lanes.
     pub lanes: Range<usize>,
-    /// When they are lost.
+    /// Times at which the lanes are lost.
     pub outage: Outage,
 }
 

@@ -91,7 +91,7 @@ pub struct Scaled {
     pub anomalies: u64,
     /// Number of windows in which the forecast's error was known.
     pub error_windows: u64,
-    /// Sum of that error over them, as shares of the mean load.
+    /// Sum of the forecast's errors over these windows, as shares of the mean load.
     pub error_sum: f64,
 }
 

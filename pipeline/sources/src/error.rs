@@ -125,9 +125,9 @@ pub enum SourceError {
         path: PathBuf,
         /// Number of such lines.
         count: u64,
-        /// The first of them, from 1.
+        /// Number of the first such line, from 1.
         line: u64,
-        /// The fault of the first.
+        /// The fault of the first such line.
         problem: String,
     },
     /// The rows could not be sorted.

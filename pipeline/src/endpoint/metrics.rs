@@ -116,7 +116,7 @@ metrics! {
     BATCH_SERVICE = Histogram "batch_service" "seconds" [] "Time that a lane worked on a batch.";
     PREDICTION_ERROR = Histogram "batch_prediction_error" "seconds" [] "Distance between the predicted and the actual end of a batch, in either direction.";
 
-    TRANSACTIONS = Counter "transactions" "" ["outcome"] "Transactions, by outcome: committed or aborted; an aborted one is sent again.";
+    TRANSACTIONS = Counter "transactions" "" ["outcome"] "Transactions committed or aborted; an aborted one is sent again.";
     LOOKED_UP = Counter "transactions_looked_up" "" [] "Transactions whose outcome was unknown after the commit request, and was looked up in the log.";
     COMMITTING = Gauge "commit_under_way" "seconds" [] "Age of the transaction under way; 0 without one.";
     ABORTING = Gauge "commit_failing" "seconds" [] "Time since which every transaction has been aborted; 0 if the last one was committed.";
@@ -125,7 +125,7 @@ metrics! {
     DISK_FREE = Gauge "log_disk_free" "bytes" [] "Free bytes of the disk with the embedded log; absent on Kafka.";
     DISK_SIZE = Gauge "log_disk_size" "bytes" [] "Size of the disk with the embedded log; absent on Kafka.";
 
-    DECISIONS = Counter "decisions" "" ["kind"] "Decisions of the scheduler in the journal, by kind.";
+    DECISIONS = Counter "decisions" "" ["kind"] "Decisions of the scheduler, all of which are in the journal.";
     BATCHES = Counter "batches" "" ["reason"] "Batches sent to lanes, by the reason for sending them.";
     MOVES = Counter "group_moves" "" ["cause"] "Groups of symbols that moved from one lane to another, by cause.";
 

@@ -93,11 +93,11 @@ impl Disk {
 /// Lag of a partition: records in the log that are not committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Lag {
-    /// Records.
+    /// Uncommitted records.
     pub(super) records: i64,
-    /// Age of the first of them in seconds, by the time at which the partition's end was seen to be after it.
+    /// Age of the first uncommitted record in seconds, since the partition's end was first seen after it.
     pub(super) seconds: f64,
-    /// Those that are not readable yet, because a producer's transaction before them is open.
+    /// Uncommitted records that are not readable yet, because an earlier transaction of a producer is open.
     pub(super) open_records: i64,
 }
 

@@ -50,9 +50,9 @@ pub enum Item {
 /// A time within a life in which nothing was recorded, a quarter of a second at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Hole {
-    /// The last entry before it.
+    /// The last entry before the hole.
     pub from: Moment,
-    /// The first entry after it.
+    /// The first entry after the hole.
     pub until: Moment,
     /// The cause, as far as the journal tells.
     pub cause: HoleCause,

@@ -123,7 +123,9 @@ impl DbnFile {
             self.passed_over.bad += 1;
             match self.passed_over.bad {
                 ..WARNED => tracing::warn!("{error}; the record is skipped"),
-                WARNED => tracing::warn!("{error}; the record is skipped; further ones are skipped without a message"),
+                WARNED => tracing::warn!(
+                    "{error}; the record is skipped; further ones are skipped without a message"
+                ),
                 _ => {}
             }
         }

@@ -20,9 +20,9 @@ pub(super) struct VenueTime<P> {
 /// The beginning of a venue's time, or a jump far ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step<P> {
-    /// The first row after it.
+    /// The first row after the step.
     pub(super) place: P,
-    /// The greatest time before; `None` at the venue's beginning.
+    /// The greatest time before the step; `None` at the venue's beginning.
     pub(super) from_ns: Option<i64>,
     pub(super) to_ns: i64,
 }
