@@ -9,7 +9,7 @@ use warptape_stages::risk::refusals::RequestIds;
 #[derive(Debug, Default)]
 pub struct Answered {
     pub(crate) ids: RequestIds,
-    /// Offsets at or behind the committed one.
+    /// Offsets at or after the committed one.
     offsets: BTreeSet<i64>,
 }
 

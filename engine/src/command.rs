@@ -100,7 +100,7 @@ pub enum Command {
         partition: i32,
         /// The assignment for which the requests are opened.
         assignment: u64,
-        /// Offset up to which they are answered.
+        /// Committed offset: all requests before it are answered.
         committed: Committed,
     },
     /// Read the risk requests of a partition from this offset on, with this generation.
@@ -165,9 +165,9 @@ pub enum Command {
         partition: i32,
         /// Records before this offset are accepted, or do not exist.
         read_to: i64,
-        /// Time at which they were read.
+        /// Time at which the records were read.
         read_at_ns: i64,
-        /// Counts of their contents.
+        /// Counts of the records' contents.
         accepted: Accepted,
     },
     /// Tell people that pages of a committed snapshot are not in the log yet, so that they stay in memory.

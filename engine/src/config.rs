@@ -76,8 +76,8 @@ impl AcceptedLoss {
 /// Sizes that limit the engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Approximate bytes of rows that are kept for a partition's groups on devices since their states were last
-    /// written.
+    /// Approximate limit of the rows that a partition keeps for its groups on devices, in bytes. Rows are kept since a
+    /// group's last snapshot, because a lost device is rebuilt from both.
     pub kept_bytes_max: usize,
     /// Approximate bytes of signals, late ticks, dead letters and risk results in one transaction. The outputs of one
     /// record are never split.

@@ -1,7 +1,7 @@
 //! Operators' commands: answers that are not committed yet.
 //!
 //! Each process alone reads the partition of the topic that has its number. The answer to a record is in the same
-//! transaction as the journal entry with the effects and the offset behind the record. So each command is executed
+//! transaction as the journal entry with the effects and the offset after the record. So each command is executed
 //! once, and the next life reads an uncommitted one again.
 
 use warptape_events::control::{

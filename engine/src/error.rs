@@ -10,7 +10,7 @@ pub enum CoreError {
     Record(#[from] RecordError),
     /// The partitions were processed under another stage configuration, and nobody asked for a new segment.
     #[error(
-        "{partitions} partitions were processed under another stage configuration, up to {records} records: {before}"
+        "up to {records} records of {partitions} partitions were processed under another stage configuration: {before}"
     )]
     OtherSegment {
         /// The configuration before, as JSON.

@@ -15,7 +15,7 @@ use crate::partition::{PageId, ReadPage};
 use crate::restore::Restored;
 use crate::risk::{Concluded, Prepared};
 
-/// The manner in which an engine is asked to end. Either way it processes and commits what it has accepted.
+/// The manner in which an engine is asked to end. In each it processes and commits what it has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Accept nothing more.
@@ -49,11 +49,11 @@ pub enum Event {
     Records {
         /// The partition.
         partition: i32,
-        /// The generation of the [`Command::Seek`](crate::Command::Seek) that they follow.
+        /// The generation of the [`Command::Seek`](crate::Command::Seek) that the records follow.
         generation: u64,
         /// The records.
         records: Vec<Record>,
-        /// Time at which they were read.
+        /// Time at which the records were read.
         read_at_ns: i64,
     },
     /// A lane sends news.
@@ -110,13 +110,13 @@ pub enum Event {
     RequestsOpened {
         /// The partition.
         partition: i32,
-        /// The assignment for which they were opened.
+        /// The assignment for which the requests were opened.
         assignment: u64,
-        /// Offset up to which they are answered.
+        /// Committed offset: all requests before it are answered.
         committed: Committed,
         /// Requests before this offset lay there when the partition came.
         found_before: i64,
-        /// Requests that are answered at or behind the committed offset.
+        /// Requests that are answered at or after the committed offset.
         answered: Answered,
     },
     /// Risk requests of a partition were read.

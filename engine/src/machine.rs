@@ -94,7 +94,7 @@ pub struct Core {
 const SYMBOLS_COMPARED_MAX: usize = 4096;
 
 impl Core {
-    /// Continues the journal behind `last`, with offsets up to `positions`; begins a journal if `last` is `None`.
+    /// Continues the journal after `last`, with offsets up to `positions`; begins a journal if `last` is `None`.
     pub fn new(
         config: Config,
         decoder: Box<dyn DecodeTicks>,
@@ -160,7 +160,7 @@ impl Core {
     /// Notes that a partition was read up to an offset, after which the log may have no more records.
     fn on_position(&mut self, now_ns: i64, position: Position) -> Result<(), RecordError> {
         let Position { partition, generation, offset } = position;
-        // Records behind a stop are left to others.
+        // Records after a stop are left to others.
         let end = self.stop_offset(partition);
         match self.partitions.get_mut(&partition) {
             Some(owned) if owned.generation == generation => owned.read_to = offset.min(end),
@@ -191,7 +191,7 @@ impl Core {
         let idle_ns = self.config.times.evict_idle_ns;
         owned.begin_snapshot(self.config.limits.snapshot_interval_records, idle_ns);
         if owned.waits_for_pages() {
-            // Records behind this one are read again once the pages are there.
+            // Records after this one are read again once the pages are there.
             self.generation += 1;
             owned.generation = self.generation;
             self.commands.push_back(Command::Pause(partition));
@@ -431,7 +431,7 @@ impl Core {
         Ok(())
     }
 
-    /// Begins a snapshot of a partition, at least `records_min` records behind the one before.
+    /// Begins a snapshot of a partition, at least `records_min` records after the one before.
     fn begin_snapshot(&mut self, now_ns: i64, partition: i32, records_min: i64) -> Result<(), RecordError> {
         let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(()) };
         owned.queue_lengths(&mut self.lengths);

@@ -359,7 +359,7 @@ impl Partition {
         self.next_offset.max(self.read_to) >= offset
     }
 
-    /// Goes on behind offsets that have no records. Once the log removes the records before them, nobody could tell
+    /// Goes on after offsets that have no records. Once the log removes the records before them, nobody could tell
     /// that they had none.
     pub(crate) fn skip_to_read(&mut self) {
         self.next_offset = self.next_offset.max(self.read_to);
@@ -436,7 +436,7 @@ impl Partition {
     /// # Errors
     /// The page whose bytes are not those that were written.
     pub(crate) fn take_pages_back(&mut self, pages: &[PageId]) -> Result<(), (PageId, StageError)> {
-        // They go before the next record: behind the barrier at its offset, or before one that is still to come there.
+        // They go before the next record: after the barrier at its offset, or before one that is still to come there.
         let is_behind_barrier = self.snapshots.last_offset() == self.next_offset;
         let offset = if is_behind_barrier { self.next_offset } else { self.next_offset - 1 };
         for &id in pages {
@@ -458,7 +458,7 @@ impl Partition {
         self.intake.evicted().pages().get(&id.page).is_some_and(|page| page.offset == id.offset)
     }
 
-    /// Lets go of pages that were found in the log, among the pages that were looked for.
+    /// Frees those pages that a search of the log found; the other pages of the search may be looked for again.
     pub(crate) fn let_pages_go(&mut self, sought: &[PageId], found: &[PageId]) {
         self.pages.let_go(sought, found);
     }

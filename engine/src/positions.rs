@@ -144,7 +144,7 @@ impl Claims {
         self.group.filter(|_| self.group == self.journal && self.unsettled.is_empty())
     }
 
-    /// The offset at which a partition of ticks goes on: outputs exist of all records before it and of none behind.
+    /// The offset at which a partition of ticks goes on: outputs exist of all records before it and of none after.
     /// `None` is the beginning. By the newest outputs and snapshots, all records before `outputs` were processed.
     ///
     /// # Errors

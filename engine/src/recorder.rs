@@ -29,12 +29,12 @@ pub(crate) struct Recorder {
     decisions_total: u64,
     /// The input with which the process began; `None` before.
     started: Option<Box<Started>>,
-    /// Time and sequence behind the newest start or checkpoint.
+    /// Time and sequence after the newest start or checkpoint.
     checked: (i64, i64),
-    /// Positions of the journal, and in `positions_end` the sequence behind the newest entry of them.
+    /// Positions of the journal, and in `positions_end` the sequence after the newest entry of them.
     positions: JournalPositions,
     positions_end: i64,
-    /// Sequence behind the newest entry that is neither the outcome of a commit nor an entry of positions. These alone
+    /// Sequence after the newest entry that is neither the outcome of a commit nor an entry of positions. These alone
     /// are no reason for a commit, or an idle process would commit the outcome of each commit for ever.
     news_end: i64,
 }
@@ -62,7 +62,7 @@ pub enum RecordError {
 }
 
 impl Recorder {
-    /// Continues the journal behind `last`, with offsets up to `positions`; begins a journal if `last` is `None`.
+    /// Continues the journal after `last`, with offsets up to `positions`; begins a journal if `last` is `None`.
     pub(crate) fn new(last: Option<&JournalEntry>, positions: JournalPositions) -> Result<Self, ChainError> {
         let writer = match last {
             Some(entry) => JournalWriter::resume(entry)?,

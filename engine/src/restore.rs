@@ -88,7 +88,7 @@ pub fn restore_from(
         }
         match assemble(offset, places[&offset], &states, config, isa) {
             Ok(restored) => return Restored { segment, ..restored },
-            Err(error) => tracing::warn!(offset, %error, "snapshot passed over"),
+            Err(error) => tracing::warn!(offset, %error, "a snapshot cannot be used and is skipped"),
         }
     }
     Restored { segment, ..Restored::beginning(config, isa) }

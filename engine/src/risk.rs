@@ -2,7 +2,7 @@
 //! that wait for a commit. Long work is a [`Preparation`] or a [`Conclusion`], which run beside the engine.
 //!
 //! Requests of a partition are answered in any order. Its committed offset is that of the first one without an answer.
-//! Results behind that offset show which requests are answered when these are read again.
+//! Results after that offset show which requests are answered when these are read again.
 
 mod arrivals;
 mod conclusion;

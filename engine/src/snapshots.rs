@@ -22,7 +22,7 @@ pub struct PendingSnapshot {
 }
 
 impl PendingSnapshot {
-    /// A snapshot at an offset of so many groups, with the intake's state before that offset.
+    /// A snapshot of `groups` groups at an offset, with the intake's state before that offset.
     pub fn new(offset: i64, intake: Vec<u8>, groups: usize) -> Self {
         Self { offset, intake, groups: vec![None; groups], missing: groups, pages: BTreeMap::new() }
     }

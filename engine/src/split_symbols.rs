@@ -6,7 +6,7 @@ use std::fmt;
 /// Symbols that were found in a second partition of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SplitSymbols {
-    /// Number of them, each counted once for every pair of partitions.
+    /// Number of split symbols, each counted once for every pair of partitions.
     pub count: u64,
     /// The symbol that was found first; `None` if there is none.
     pub first: Option<SplitSymbol>,

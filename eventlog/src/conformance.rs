@@ -279,7 +279,7 @@ fn a_position_commits_beside_the_members(log: &dyn EventLog) {
     let mut consumer = log.subscribe("position", &["position.in"]).unwrap();
     take(&mut *consumer, &source, 1);
     assert_eq!(both(1, 1_000, false), [None, None]);
-    // A position may lie behind the end of its partition, because it need not be an offset.
+    // A position may lie after the end of its partition, because it need not be an offset.
     assert_eq!(both(1, 1_000, true), [Some(1), Some(1_000)]);
     drop(consumer);
     assert_eq!(both(1, 7, true), [Some(1), Some(7)]);
@@ -424,7 +424,7 @@ fn partitions_take_turns(log: &dyn EventLog) {
 }
 
 /// Counts the polls that served each partition of "turns", once all had been served; `None` if one was drained before
-/// so many polls.
+/// `count` polls.
 fn turns_of_three(log: &dyn EventLog, count: usize) -> Option<[usize; 3]> {
     let sources = [at("turns", 0), at("turns", 1), at("turns", 2)];
     let mut reader = log.reader(&sources).unwrap();

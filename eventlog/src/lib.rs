@@ -155,7 +155,7 @@ pub trait EventLog: Send + Sync {
     /// Returns a group's committed next-to-read offset of a partition, without joining the group; `None` before the
     /// first commit.
     fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
-    /// Returns the next offset of a partition behind all written records, including those of transactions without a
+    /// Returns the next offset of a partition after all written records, including those of transactions without a
     /// known end in this partition. Such a transaction hides all later commits in the partition until its end arrives.
     /// Then [`OffsetRange::next`] and [`Consumer::position`] reach this offset.
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError>;
@@ -240,7 +240,7 @@ pub trait Consumer: Send {
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;
     /// Ends a pause.
     fn resume(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;
-    /// Sets the position: the next record read is the first at or after `offset`. On Kafka an offset behind the end is
+    /// Sets the position: the next record read is the first at or after `offset`. On Kafka an offset after the end is
     /// an error. For a member of a group, an offset whose records were removed is an error as well.
     fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), LogError>;
     /// Returns the group's committed next-to-read offset of any partition; `None` before the first commit.

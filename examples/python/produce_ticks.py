@@ -43,7 +43,7 @@ def newest_ns(options) -> int:
 
 
 def trades(options):
-    """Random walks that end now and begin behind all that is in the topic, so that no trade is late."""
+    """Random walks that end now and begin after all that is in the topic, so that no trade is late."""
     count, symbols, seed = options.ticks, options.symbols, options.seed
     walk = random.Random(seed)
     cents = [walk.randrange(1_000, 100_000) for _ in range(symbols)]

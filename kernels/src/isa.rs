@@ -112,7 +112,7 @@ fn run_avx512<W: HotLoop>(work: W) {
     work.run();
 }
 
-/// Prefetches the cache lines behind the end of a column, into which the next numbers will be written. This is a hint,
+/// Prefetches the cache lines after the end of a column, into which the next numbers will be written. This is a hint,
 /// which only affects time.
 #[inline(always)]
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]

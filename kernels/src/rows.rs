@@ -206,12 +206,12 @@ impl Rows {
     }
 
     /// Adds a watermark that closes bars before their ends. `seen_since_ns` is the event time from which on ticks
-    /// behind it are seen; 0 if it does not change.
+    /// after it are seen; 0 if it does not change.
     pub fn push_cut(&mut self, watermark_ns: i64, seen_since_ns: i64, offset: i64, index: u32) {
         self.push(RowKind::CUT, 0, watermark_ns, seen_since_ns, 0, offset, index);
     }
 
-    /// The event time from which on ticks behind a row are seen; `None` unless the row is a cut that changes it.
+    /// The event time from which on ticks after a row are seen; `None` unless the row is a cut that changes it.
     pub fn seen_since_ns(&self, row: usize) -> Option<i64> {
         (self.kind[row] == RowKind::CUT).then_some(self.price_e9[row]).filter(|&time_ns| time_ns != 0)
     }
@@ -277,7 +277,7 @@ impl Rows {
         self.index.extend_from_slice(indexes);
     }
 
-    /// Moves all rows of `other` behind these.
+    /// Moves all rows of `other` after these.
     pub fn append(&mut self, other: &mut Rows) {
         if self.is_empty() {
             std::mem::swap(self, other);

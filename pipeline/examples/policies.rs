@@ -17,7 +17,7 @@ const LONG: usize = 20;
 /// Time to the deadline in multiples of the mean size, beside a second.
 const DEADLINE_FACTOR: f64 = 5.0;
 
-/// What all tables are made with.
+/// Fleet, seeds and tasks of all tables.
 struct Scope {
     fleet: Fleet,
     seeds: u64,
@@ -40,7 +40,7 @@ fn main() {
 }
 
 impl Scope {
-    /// Whether what waits grows without end.
+    /// Prints whether the number of waiting tasks grows without bound.
     fn stability(&self) {
         println!("\n### Growth of what is there, load 0.95\n");
         println!("| arrivals | policy | tasks there in the second tenth | in the last tenth | growth |");

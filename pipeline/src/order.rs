@@ -58,7 +58,7 @@ impl Order {
     ) -> anyhow::Result<BTreeSet<i32>> {
         let until = Instant::now() + self.timeout;
         let place = |topic: &str, partition: i32| TopicPartition { topic: topic.to_owned(), partition };
-        // Read from the present end of the answers, because the awaited ones come behind it.
+        // Read from the present end of the answers, because the awaited ones come after it.
         let answers: Vec<_> = told.iter().map(|&process| place(&topics.control_results, process)).collect();
         let mut reader = reader_at_end(&**log, &answers)?;
         let mut value = Vec::new();

@@ -34,9 +34,9 @@ pub trait Transaction {
 
 /// Outcome of a transaction.
 pub enum Outcome {
-    /// It is durable and visible.
+    /// The transaction is durable and visible.
     Committed,
-    /// Nothing of it was written, for this reason; it can be sent again.
+    /// Nothing of the transaction was written, for this reason; it can be sent again.
     Aborted(LogError),
 }
 
@@ -121,7 +121,7 @@ impl TransactionWriter {
         }
     }
 
-    /// Writes a transaction until it is committed.
+    /// Writes a transaction, again after each abort, until it is committed.
     pub fn write_surely(&mut self, transaction: &impl Transaction) -> Result<(), LogError> {
         let mut outage = Waiting::begin();
         loop {

@@ -24,7 +24,7 @@ pub(crate) struct SealedRange {
     /// True if the partition was revoked while the transaction was under way, so that the commit may have left it out.
     may_be_void: bool,
     /// True if no transaction was made of these records: they were removed earlier, or entries are lost, and a process
-    /// went on behind them.
+    /// went on after them.
     pub(crate) is_lost: bool,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Covered {
     pub(crate) is_whole: bool,
     /// Offset before which all records are accounted for.
     pub(crate) to: i64,
-    /// First record accounted for behind a gap; `None` if there is no gap.
+    /// First record accounted for after a gap; `None` if there is no gap.
     pub(crate) resumed: Option<i64>,
 }
 
@@ -462,13 +462,13 @@ mod tests {
         };
         // Only a start is left.
         check(&trimmed(), 7, 7, true);
-        // A single process with all entries behind the first remaining one.
+        // A single process with all entries after the first remaining one.
         let mut alone = trimmed();
         seal(&mut alone, 4, 9);
         check(&alone, 9, 9, true);
         check(&alone, 8, 9, false);
         check(&alone, 11, 9, false);
-        // A process whose entries were removed may have processed the records between them, and those behind them.
+        // A process whose entries were removed may have processed the records between them, and those after them.
         alone.begin();
         check(&alone, 11, 9, true);
         seal(&mut alone, 11, 14);

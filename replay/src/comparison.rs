@@ -22,9 +22,9 @@ pub(crate) struct Comparison {
     /// True if the next output has a cause before `from`.
     is_before: bool,
     identical: u64,
-    /// Offset behind the last record that was found identical.
+    /// Offset after the last record that was found identical.
     next: i64,
-    /// End of the rerun, with the function that reads a record's cause; `None` if the topic does not go on behind the
+    /// End of the rerun, with the function that reads a record's cause; `None` if the topic does not go on after the
     /// rerun.
     expected_to: Option<(i64, CauseOf)>,
     mismatch: Option<Mismatch>,
@@ -50,8 +50,8 @@ impl Expected {
 }
 
 impl Comparison {
-    /// Compares with those records of `range` whose cause is at or behind the source offset `from`; `cause_of` reads a
-    /// record's cause. If the topic's first records were removed, the comparison begins behind the cause of the first
+    /// Compares with those records of `range` whose cause is at or after the source offset `from`; `cause_of` reads a
+    /// record's cause. If the topic's first records were removed, the comparison begins after the cause of the first
     /// remaining record, which may have had further outputs.
     pub(crate) fn open(
         log: &dyn EventLog,
@@ -73,7 +73,7 @@ impl Comparison {
         Ok(Self::of(recorded, range, from))
     }
 
-    /// Compares with the records of `range`, the first of which has its cause at or behind the source offset `from`.
+    /// Compares with the records of `range`, the first of which has its cause at or after the source offset `from`.
     pub(crate) fn resume(
         log: &dyn EventLog,
         source: TopicPartition,
@@ -88,7 +88,7 @@ impl Comparison {
         Self { recorded, end, from, is_before: false, identical: 0, next, expected_to: None, mismatch: None }
     }
 
-    /// Offset of the next record, behind those that were found identical.
+    /// Offset of the next record, after those that were found identical.
     pub(crate) fn next_offset(&self) -> i64 {
         self.next
     }
@@ -98,7 +98,7 @@ impl Comparison {
         self.expected_to = Some((offset, cause_of));
     }
 
-    /// Takes the next record, unless its cause is behind the end of the rerun.
+    /// Takes the next record, unless its cause is after the end of the rerun.
     fn next_surplus(&mut self) -> Result<Option<Record>, LogError> {
         if let Some((to, cause_of)) = self.expected_to {
             let of_later = |record: &Record| cause_of(&record.value).is_some_and(|cause| cause >= to);
@@ -165,7 +165,7 @@ impl Comparison {
         })
     }
 
-    /// The first difference, after the rerun has ended or this comparison is decided.
+    /// Returns the first difference. Call it once the rerun has ended or this comparison is decided.
     pub(crate) fn finish(mut self, describer: &Describer) -> Result<Option<OutputDivergence>, LogError> {
         let (offset, shown, problem) = match self.mismatch.take() {
             None => {

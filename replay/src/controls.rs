@@ -180,7 +180,7 @@ impl<'a> ControlCheck<'a> {
         let range = OffsetRange { first, next: next.min(answered(cut, journal)) };
         let source = self.commands_of(process);
         let mut reader = PartitionReader::open(self.log, source.clone(), range)?;
-        // Commands behind the committed offset are still to be executed.
+        // Commands after the committed offset are still to be executed.
         let mut given: BTreeMap<i64, &journal::Control> = journal
             .obeyed
             .iter()
@@ -447,7 +447,7 @@ fn answers<'a>(journal: &'a JournalControls, commands: &'a Commands) -> Vec<Answ
     answers
 }
 
-/// Offset before which every command has its answer. If the group has no committed offset, it is that behind the last
+/// Offset before which every command has its answer. If the group has no committed offset, it is that after the last
 /// executed command of the journal.
 fn answered(cut: &ControlCut, journal: &JournalControls) -> i64 {
     let of_journal = journal.obeyed.iter().map(|obeyed| obeyed.control.offset.saturating_add(1)).max();

@@ -62,7 +62,7 @@ pub enum AnchorProblem {
     CutOff {
         /// Sequence of the anchored entry.
         anchored_sequence: i64,
-        /// Sequence that the next entry behind the journal's end would have.
+        /// Sequence that the next entry after the journal's end would have.
         next_sequence: i64,
     },
     /// An entry, or one before it, differs from the anchored one.
@@ -120,7 +120,7 @@ pub struct JournalEnd {
     pub partition: i32,
     /// The consumer group.
     pub group: String,
-    /// Sequence number that the next entry behind the journal's end would have.
+    /// Sequence number that the next entry after the journal's end would have.
     pub next_sequence: i64,
     /// The same number according to the offset that the group committed with its last entries.
     pub committed_sequence: i64,
@@ -137,7 +137,7 @@ pub struct Unaccounted {
     pub group: String,
     /// The journal accounts for all records before this offset.
     pub accounted_offset: i64,
-    /// First record accounted for behind a gap; `None` if there is no gap.
+    /// First record accounted for after a gap; `None` if there is no gap.
     pub resumed_offset: Option<i64>,
     /// Committed offset of the group: the next record to read.
     pub committed_offset: i64,
@@ -167,7 +167,7 @@ pub struct TicksDivergence {
     pub partition: i32,
     /// First offset of the records.
     pub first_offset: i64,
-    /// Offset behind the last record.
+    /// Offset after the last record.
     pub next_offset: i64,
     /// Digest of the records when they were processed, according to the journal.
     pub expected: String,
@@ -184,7 +184,7 @@ pub struct SealedDivergence {
     pub partition: i32,
     /// First offset of the records of the transaction, or of several consecutive ones.
     pub first_offset: i64,
-    /// Offset behind the last record.
+    /// Offset after the last record.
     pub next_offset: i64,
     /// Differences between the records and the journal's account.
     pub differences: Vec<Difference>,

@@ -87,7 +87,7 @@ impl<'a> Entries<'a> {
         Ok(EntryReader { reader: PartitionReader::open(self.log, self.source.clone(), range)? })
     }
 
-    /// The first entry at or behind an offset, with its offset; records that are no entries are skipped.
+    /// The first entry at or after an offset, with its offset; records that are no entries are skipped.
     pub(crate) fn first_from(&self, offset: i64) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
         self.read(OffsetRange { first: offset, next: self.range.next })?.next()
     }
@@ -124,7 +124,7 @@ impl<'a> Entries<'a> {
 
     /// The last start or complete checkpoint before an offset; `None` if there is none left.
     pub(crate) fn begin_before(&self, before: i64) -> Result<Option<Begin>, ReplayError> {
-        // A window may begin behind the last entry; waiting for an entry there might never end.
+        // A window may begin after the last entry; waiting for an entry there might never end.
         let before = before.min(self.range.next);
         if let Some((found, behind)) = self.last_begin.get()
             && (found.0 + 1..=behind).contains(&before)
@@ -346,7 +346,7 @@ pub(crate) struct EntryReader {
 }
 
 impl EntryReader {
-    /// Continues with the first entry at or behind an offset.
+    /// Continues with the first entry at or after an offset.
     pub(crate) fn seek(&mut self, offset: i64) -> Result<(), ReplayError> {
         Ok(self.reader.seek(offset)?)
     }

@@ -225,7 +225,7 @@ pub enum ReplayError {
         /// The existing lanes.
         lanes: Vec<String>,
     },
-    /// A window, or the part behind a place, has no entries of the journal.
+    /// A window, or the part after a place, has no entries of the journal.
     #[error("{url}: the journal {topic:?} has no entries there: {}; name times, offsets or sequences of these", listed(.there))]
     OutsideJournal {
         /// The log.
@@ -235,7 +235,7 @@ pub enum ReplayError {
         /// Ranges of its partitions.
         there: Vec<JournalReach>,
     },
-    /// The journal begins behind the requested place.
+    /// The journal begins after the requested place.
     #[error(
         "{url}: the journal {topic:?} partition {partition} has no entry before that; `warptape tail journal --from-beginning --exit-at-end` lists what there is"
     )]

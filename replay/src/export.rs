@@ -7,7 +7,7 @@
 //!  log ──────────┴──► PortableFile ──► FILE
 //! ```
 //!
-//! A window begins at the last start or checkpoint of each journal before it, and ends behind a transaction. Outputs
+//! A window begins at the last start or checkpoint of each journal before it, and ends after a transaction. Outputs
 //! begin with the output before the first one that the window's own ticks caused: it proves that none is missing
 //! between them. The state before these ticks is a snapshot, computed from all earlier ticks. This module does not know
 //! settings or the command line.
@@ -32,7 +32,7 @@ use self::plan::Plan;
 use self::window::partition_point;
 use crate::{OutputOptions, ReplayError};
 
-/// The topic of an exported file that describes the file and has the schemas of its records. Its records are JSON.
+/// Topic with the description of an exported file and the schemas of its records, as JSON.
 pub const ABOUT_TOPIC: &str = "warptape.export";
 /// Key of the record that describes the file.
 pub const ABOUT_KEY: &str = "about";

@@ -15,7 +15,7 @@ use warptape_eventlog::{EventLog, OpenMode, open_url};
 use crate::about::about;
 use crate::{ABOUT_TOPIC, ReplayError, Report, VerifyOptions, verify};
 
-/// The suffix of the name of a journal's topic, behind the prefix of all topics.
+/// The suffix of the name of a journal's topic, after the prefix of all topics.
 const JOURNAL: &str = "journal";
 
 /// An open exported file.

@@ -126,7 +126,7 @@ impl JournalCheck {
         }
     }
 
-    /// Sequence of the entry behind the last one of the partition; `None` if all of its entries were removed.
+    /// Sequence of the entry after the last one of the partition; `None` if all of its entries were removed.
     pub(crate) fn next_sequence(&self) -> Option<i64> {
         self.chain.next_sequence
     }

@@ -28,7 +28,7 @@ struct PartitionFold {
     queues: Vec<GroupQueue>,
     decoder: TickDecoder,
     columns: TickColumns,
-    /// Offset behind the last accepted record.
+    /// Offset after the last accepted record.
     next_offset: i64,
 }
 

@@ -161,7 +161,7 @@ impl OutputCheck<'_> {
         })
     }
 
-    /// The snapshots of a partition at or behind an offset; `None` if the log has no such topic.
+    /// The snapshots of a partition at or after an offset; `None` if the log has no such topic.
     fn states(
         &self,
         partition: i32,
@@ -230,7 +230,7 @@ impl OutputCheck<'_> {
             };
             let fingerprint = stages.fingerprint();
             let last_place = wanted.get(&fingerprint).copied();
-            // Snapshots behind the next fold belong to that one.
+            // Snapshots after the next fold belong to that one.
             let later = ends.iter().filter(|(known, later, _)| *known == config && *later > fold);
             let next_fold = later.map(|(_, later, _)| *later).min().unwrap_or(i64::MAX);
             let to = end.max(last_place.unwrap_or(0).min(next_fold));
@@ -409,19 +409,19 @@ impl Outputs {
         [&self.signals, &self.late, &self.dead_letter].map(|comparison| comparison.from)
     }
 
-    /// Says that the next outputs are caused by ticks at or behind this offset.
+    /// Says that the next outputs are caused by ticks at or after this offset.
     fn reach(&mut self, offset: i64) {
         for comparison in [&mut self.signals, &mut self.late, &mut self.dead_letter] {
             comparison.reach(offset);
         }
     }
 
-    /// Offsets behind the last records that were found identical.
+    /// Offsets after the last records that were found identical.
     pub(crate) fn next_offsets(&self) -> [i64; 3] {
         [&self.signals, &self.late, &self.dead_letter].map(Comparison::next_offset)
     }
 
-    /// Ends the rerun at this offset of the ticks, behind which the topics may go on.
+    /// Ends the rerun at this offset of the ticks, after which the topics may go on.
     pub(crate) fn stop_at(&mut self, offset: i64) {
         self.signals.stop_at(offset, cause::of_signal);
         self.late.stop_at(offset, cause::of_late_tick);

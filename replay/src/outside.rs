@@ -1,4 +1,4 @@
-//! Windows without entries of the journals: before their first entries, or behind their last ones.
+//! Windows without entries of the journals: before their first entries, or after their last ones.
 
 use warptape_eventlog::OffsetRange;
 use warptape_schemas::journal::JournalEntry;
@@ -7,7 +7,7 @@ use crate::ReplayError;
 use crate::entries::Entries;
 use crate::moment::{Bound, JournalReach, Moment};
 
-/// Refuses a window if each of these journals that has entries has none before the window's end, or none behind its
+/// Refuses a window if each of these journals that has entries has none before the window's end, or none after its
 /// beginning.
 pub(crate) fn refuse(journals: &[(&Entries<'_>, OffsetRange)]) -> Result<(), ReplayError> {
     let mut there = Vec::new();
@@ -43,7 +43,7 @@ impl Entries<'_> {
         Ok(Some(JournalReach { partition: self.partition(), first: moment(&first), last }))
     }
 
-    /// Refuses a bound behind the last entry. The next sequence or offset is allowed: the whole journal lies before it.
+    /// Refuses a bound after the last entry. The next sequence or offset is allowed: the whole journal lies before it.
     pub(crate) fn refuse_behind_end(&self, bound: Bound) -> Result<(), ReplayError> {
         // On Kafka the last offsets may be transaction markers instead of entries.
         let has_from = |bound: Bound| -> Result<bool, ReplayError> {

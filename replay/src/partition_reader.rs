@@ -34,7 +34,7 @@ impl PartitionReader {
         Ok(Self { source, url: log.url(), consumer, fetched: VecDeque::new(), end: range.next })
     }
 
-    /// Continues with the first record at or behind an offset.
+    /// Continues with the first record at or after an offset.
     pub(crate) fn seek(&mut self, offset: i64) -> Result<(), LogError> {
         self.fetched.clear();
         self.consumer.seek(&self.source, offset)

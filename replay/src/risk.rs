@@ -93,14 +93,14 @@ struct Found<'a> {
 
 /// The requirement on a result.
 enum Verdict<'a> {
-    /// It must be exactly this one.
+    /// The result must be exactly this one.
     Is(Box<RiskResult>),
-    /// It must be the one that the request gives under this decision.
+    /// The result must be the one that the request gives under this decision.
     Of(&'a Admission),
-    /// It must be a refusal: the one that the request gets on the market named in the result, under a stage
+    /// The result must be the refusal that the request gets on the market named in the result, under a stage
     /// configuration.
     Judged(ConfigId),
-    /// It is wrong, because it names a decision that does not belong to the request.
+    /// The result is wrong, because it names a decision that does not belong to the request.
     Not(Vec<Difference>),
 }
 

@@ -151,7 +151,7 @@ impl Segments {
                 Fold::Snapshot => folds.get(&config).copied().unwrap_or(0),
             };
             folds.insert(config, fold);
-            // A segment at or behind the new beginning was never committed.
+            // A segment at or after the new beginning was never committed.
             while segments.pop_if(|last| last.from >= offset).is_some() {}
             if segments.last().is_none_or(|last| (last.config, last.fold) != (config, fold)) {
                 // The partition may have begun under older entries, which were removed.

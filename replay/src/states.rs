@@ -136,9 +136,9 @@ enum What {
 
 /// The result of comparing a part of a state.
 enum Seen {
-    /// Its state was not reached.
+    /// The replay has not reached the state.
     Unmet,
-    /// It is the part `number` of the complete snapshot `whole`.
+    /// The record is the part `number` of the complete snapshot `whole`.
     Same {
         whole: usize,
         number: usize,

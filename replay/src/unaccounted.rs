@@ -50,7 +50,7 @@ pub(crate) fn find(
     Ok(None)
 }
 
-/// The outputs behind those in the journal's accounts, if their number in the accounts is known.
+/// The outputs after those in the journal's accounts, if their number in the accounts is known.
 fn orphans(
     log: &dyn EventLog,
     sources: &OutputOptions,

@@ -48,7 +48,7 @@ pub enum Otherwise {
     /// Latest time at which a batch would have left for a busy lane if no more rows had come, in nanoseconds since the
     /// epoch.
     AtLatest(i64),
-    /// A batch would have been full with so many more rows.
+    /// A batch would have been full with this number of further rows.
     FullWith(i64),
     /// This condition would have changed the decision, all else being equal.
     With(Condition),

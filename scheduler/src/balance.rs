@@ -72,7 +72,7 @@ const CURVES_FROM: i64 = 1_000;
 /// Measurements of all lanes; empty under a policy that does not use them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Balance {
-    /// Begin of the window and, below, its end; 0 before the first.
+    /// Start of the window and, below, its end; 0 before the first.
     begun_ns: i64,
     next_ns: i64,
     /// Rows of a batch, smoothed over windows; 0 before the first.

@@ -75,7 +75,7 @@ struct LaneBreaker {
     memory_errors: Option<i64>,
     heat: Heat,
     contribution: u64,
-    /// End of its last batch that was compared with a prediction; 0 if there was none. Checkpoints store it behind the
+    /// End of its last batch that was compared with a prediction; 0 if there was none. Checkpoints store it after the
     /// rest.
     #[serde(skip)]
     measured_ns: i64,
@@ -364,7 +364,7 @@ impl Heat {
     }
 }
 
-/// Percentage of a lane's weight to withhold while its device has so many degrees left before it throttles.
+/// Percentage of a lane's weight to withhold while its device has `left_c` degrees left before it throttles.
 fn withheld_percent(left_c: i64, headroom_c: i64) -> i32 {
     match left_c {
         left_c if left_c >= headroom_c => 0,

@@ -27,7 +27,7 @@ use crate::risk::Shadows;
 
 /// Version of the bytes of a state followed by [`Learnt`], [`Later`] and [`Rules`]: the first one that was released.
 const RULED: u8 = 4;
-/// Version of the bytes of a state with [`Newest`] behind [`Rules`].
+/// Version of the bytes of a state with [`Newest`] after [`Rules`].
 const NEWEST: u8 = 5;
 
 /// Parts of the state that came after version 4.
@@ -82,14 +82,14 @@ pub enum CheckpointError {
         /// The policies of this software.
         known: String,
     },
-    /// It has policies in the shadow, which this build cannot ask.
+    /// The state has policies in the shadow, which this build cannot ask.
     #[error(
         "the state has policies in the shadow, and this build is without the feature `lab`; `cargo build --release --features lab` \
          builds one that asks them"
     )]
     Shadow,
-    /// It follows rules that this software does not know.
-    #[error("the state was reached by rules {found}, and this software knows rules {FIRST_RULES} to {RULES}")]
+    /// The state follows rules that this software does not know.
+    #[error("the state follows rules {found}, and this software knows rules {FIRST_RULES} to {RULES}")]
     Rules {
         /// Their number.
         found: i32,

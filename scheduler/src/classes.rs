@@ -40,7 +40,7 @@ impl ClassId {
 }
 
 /// The class of each lane, by lane, and the number of classes. Lanes without a named class are of their kind's class.
-/// Named classes are numbered behind these two, by first lane.
+/// Named classes are numbered after these two, by first lane.
 pub(crate) fn classes_of(lanes: &[LaneSpec]) -> (Vec<ClassId>, usize) {
     let mut named: Vec<(LaneKind, &str)> = Vec::new();
     let mut classes = Vec::with_capacity(lanes.len());

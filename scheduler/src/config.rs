@@ -105,7 +105,7 @@ pub struct ConfigMistake {
     pub against: Option<&'static str>,
 }
 
-/// A placement policy whose steps decide at most about so many bytes of the journal. Without this bound, a step
+/// A placement policy whose steps write at most about `step_bytes_max` bytes to the journal. Without this bound, a step
 /// decides everything that is due.
 pub fn in_steps(placement_policy: &str, step_bytes_max: i64) -> String {
     format!("{placement_policy}/{step_bytes_max}")
@@ -124,7 +124,7 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         mistakes.push(mistake(
             "placement_policy",
             &config.placement_policy,
-            format!("it must be one of: {names}, each with `@VERSION` behind it if it is not 1; `/BYTES` bounds what a step decides"),
+            format!("it must be one of: {names}, each followed by `@VERSION` if that is not 1; `/BYTES` bounds what a step decides"),
         ));
     }
     if TaskPolicy::parse(&config.risk.policy).is_none() {

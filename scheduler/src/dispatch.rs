@@ -25,11 +25,11 @@ use crate::routing;
 
 /// Verdict on a lane.
 enum Verdict {
-    /// It has no waiting rows, or takes no more for now.
+    /// The lane has no waiting rows, or takes no more for now.
     Leave,
-    /// It gets its waiting rows at this time at the latest.
+    /// The lane gets its waiting rows at this time at the latest.
     WaitUntil(i64),
-    /// It gets a batch.
+    /// The lane gets a batch now.
     Release(ReleaseReason),
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Lane {
     pub(crate) contribution: u64,
     slice: SliceSlot,
     /// The slice that the critical slice in the slot has passed. It goes on, and returns to the slot once the critical
-    /// one is done. Checkpoints store it behind the rest.
+    /// one is done. Checkpoints store it after the rest.
     #[serde(skip)]
     passed: Option<Slice>,
 }
@@ -308,7 +308,7 @@ impl Lane {
         (config.lane_credit_bytes - self.in_flight.bytes).max(0)
     }
 
-    /// Predicted time for so many rows; 0 while the lane's speed is unknown.
+    /// Predicted time for `rows` rows; 0 while the lane's speed is unknown.
     pub(crate) fn predicted_ns(&self, rows: i64) -> i64 {
         (rows.saturating_mul(self.service_ps_per_row) / 1_000).min(DURATION_NS_MAX)
     }

@@ -1,6 +1,6 @@
 //! Knowledge beside lanes, partitions and tasks: one field for each feature that has a memory of its own.
 //!
-//! It stands behind the rest of the state in a checkpoint ([`crate::checkpoint`]). A field with its default adds
+//! It stands after the rest of the state in a checkpoint ([`crate::checkpoint`]). A field with its default adds
 //! nothing to the state hash, so that states from before the feature keep their hashes.
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub(crate) struct Learnt {
     pub(crate) later: Later,
 }
 
-/// Fields that stand behind [`Learnt`] in a checkpoint.
+/// Fields that stand after [`Learnt`] in a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Later {
     /// Autoscaling; `None` if it is off.

@@ -48,7 +48,7 @@ pub(crate) struct Life {
     pub(crate) counts: Counts,
     pub(crate) rebalancing: Rebalancing,
     pub(crate) breakers: Breakers,
-    /// Checkpoints store it behind the rest.
+    /// Checkpoints store it after the rest.
     #[serde(skip)]
     pub(crate) learnt: Learnt,
     pub(crate) hash: StateHash,

@@ -14,7 +14,7 @@ pub fn log2(value: u64) -> u64 {
     log2_to(value, FRACTION_BITS)
 }
 
-/// The binary logarithm with so many bits after the point.
+/// The binary logarithm with `fraction_bits` bits after the point.
 fn log2_to(value: u64, fraction_bits: u32) -> u64 {
     assert!(value > 0, "the logarithm of zero does not exist; callers draw at least 1");
     let exponent = 63 - u64::from(value.leading_zeros());

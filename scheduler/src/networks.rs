@@ -27,7 +27,7 @@ pub(crate) struct Networks {
 }
 
 impl Networks {
-    /// Checks whether a network may be added to a process with so many lanes.
+    /// Checks whether a network may be added to a process with `lanes` lanes.
     pub(crate) fn admit(&self, trained: &Trained, lanes: usize) -> Result<(), StepError> {
         let network = Network::from_bytes(&trained.network.0).map_err(StepError::BadNetwork)?;
         let hash = network.hash();

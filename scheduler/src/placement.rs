@@ -148,7 +148,7 @@ impl Rule<'_> {
         exclusions
     }
 
-    /// Why a lane with so many other groups is no candidate by itself; `None` if it is one.
+    /// Reason why a lane with `groups_placed` other groups is no candidate by itself; `None` if it is one.
     fn exclusion(&self, lane: &Lane, groups_placed: i32) -> Option<ExclusionReason> {
         if !lane.ready {
             return Some(ExclusionReason::Lost);

@@ -18,7 +18,7 @@ const LOOKS_MAX: usize = 256;
 /// Progress of a rebalancing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Course {
-    /// The next group to look at, or the first behind it.
+    /// The next group to look at, or the first after it.
     next: GroupKey,
     /// The lane that groups move to; `None` if it may be any.
     to: Option<LaneId>,

@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes of an entry with this decision behind another one.
+    /// Bytes of an entry with this decision after another one.
     fn encoded(decision: Option<Decision>) -> i64 {
         let other = Decision::Expire(Expire { task: 0, deadline_ns: 0, slices_running: 0 });
         let entry = JournalEntry {

@@ -75,8 +75,8 @@ impl LanesOfKind {
         new
     }
 
-    /// Most of so many rows that a lane of a class gets. Lanes of one class share alike, lanes of several classes by
-    /// weight.
+    /// Greatest part of `rows` rows that a lane of a class gets. Lanes of one class share alike, lanes of several
+    /// classes by weight.
     fn share(&self, rows: i64, weight: i64) -> i64 {
         let (part, whole) = if self.classes.len() == 1 { (1, self.lanes) } else { (weight, self.weight) };
         let share = (i128::from(rows) * i128::from(part) + i128::from(whole - 1)) / i128::from(whole);
@@ -95,12 +95,12 @@ impl Routing {
         self.curves.len()
     }
 
-    /// Predicted time of a batch of so many rows; `None` if it is unknown.
+    /// Predicted time of a batch of `rows` rows; `None` if it is unknown.
     pub(crate) fn batch_ns(&self, class: ClassId, rows: i64) -> Option<i64> {
         self.curves[class.index()].predict(rows)
     }
 
-    /// True if a batch of about so many rows was learnt from.
+    /// True if a batch of about `rows` rows was learnt from.
     pub(crate) fn knows(&self, class: ClassId, rows: i64) -> bool {
         self.curves[class.index()].knows(rows)
     }
@@ -140,7 +140,7 @@ impl Routing {
 }
 
 impl Kinds<'_> {
-    /// Time that the lanes of a kind take for so many rows together, until the last one has done its share. A group's
+    /// Time that the lanes of a kind take together for `rows` rows, until the last one has done its share. A group's
     /// own rows are not shared.
     fn predict(&self, kind: LaneKind, rows: i64, own_rows: i64) -> i64 {
         let lanes = match kind {

@@ -64,7 +64,7 @@ impl Point {
     }
 }
 
-/// The point of batches with so many rows, which must be at least one.
+/// The point of batches with `rows` rows, at least one.
 fn size_of_rows(rows: i64) -> usize {
     ((rows.ilog2() / 2) as usize).min(POINTS - 1)
 }
@@ -114,7 +114,7 @@ impl ServiceCurve {
         *self = Self::default();
     }
 
-    /// True if something is known of batches with about so many rows.
+    /// True if something is known of batches with about `rows` rows.
     pub(crate) fn knows(&self, rows: i64) -> bool {
         self.points[size_of_rows(rows)].rows > 0
     }
@@ -130,7 +130,7 @@ impl ServiceCurve {
         known.fold(0, |sum, (size, point)| sum.wrapping_add(point.hash(curve, size)))
     }
 
-    /// Predicted time of a batch of so many rows, in nanoseconds, on the line between the points beside it. A batch
+    /// Predicted time of a batch of `rows` rows, in nanoseconds, on the line between the points beside it. A batch
     /// smaller than all points takes what the smallest does; a larger one takes a time in proportion to the largest.
     /// `None` while nothing is known.
     pub(crate) fn predict(&self, rows: i64) -> Option<i64> {

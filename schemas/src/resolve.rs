@@ -215,7 +215,7 @@ struct Rewriting<'a> {
 
 /// The result of a walk over a part.
 enum Walk {
-    /// The cursor is behind the part.
+    /// The cursor is after the part.
     Passed,
     /// The rest of the datum has the same bytes in both versions, so the walk may end.
     Settled,

@@ -50,12 +50,12 @@ struct Part<K> {
 enum Cut {
     /// Before this row, which is a barrier: the state is read there.
     Barrier(usize),
-    /// After this row, behind which event time may go back: kernels close bars by the last watermark before a row.
+    /// After this row, because event time may go back after it: kernels close bars by the last watermark before a row.
     Back(usize),
 }
 
 impl Cut {
-    /// The first row behind the run that this ends.
+    /// The first row after the run that this ends.
     fn end(self) -> usize {
         match self {
             Self::Barrier(row) => row,
@@ -165,7 +165,7 @@ impl<K: Ord + Copy> DeviceGroups<K> {
     fn begin_to_cuts(&mut self, parts: &mut [Part<K>]) -> Result<RunningBatch, DeviceError> {
         for part in parts.iter_mut().filter(|part| !part.is_done()) {
             let group = self.groups.get_mut(&part.key).expect("the group was installed");
-            // The state read at a cut does not have the symbols behind it yet.
+            // The state read at a cut does not have the symbols after it yet.
             let barrier = part.cuts.iter().rev().find_map(|cut| match cut {
                 Cut::Barrier(row) => Some(*row),
                 Cut::Back(_) => None,

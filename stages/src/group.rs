@@ -32,7 +32,7 @@ pub struct SlotSymbol {
     pub number: u32,
     /// Its name.
     pub name: String,
-    /// Digits of its prices behind the decimal point.
+    /// Digits of its prices after the decimal point.
     pub price_scale: u8,
     /// Event time before which no tick of its partition could be seen.
     pub seen_since_ns: i64,
@@ -56,7 +56,7 @@ pub struct Repack {
 /// The states of symbols that left memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageState {
-    /// The barrier at which they left.
+    /// The barrier at which the symbols left.
     pub barrier: i64,
     /// Number of the page in its partition.
     pub page: i32,
@@ -121,7 +121,7 @@ fn barrier_row(rows: &Rows, barrier: i64) -> Option<usize> {
 }
 
 impl GroupInput {
-    /// The input behind a barrier among the rows.
+    /// The input after a barrier among the rows.
     pub fn behind(&self, barrier: i64) -> Self {
         let at = barrier_row(&self.rows, barrier).expect("the barrier is among the rows");
         let offset = self.rows.offset[at];
@@ -166,7 +166,7 @@ struct GroupSymbol {
     /// Number in the partition.
     number: u32,
     name: String,
-    /// Digits of its prices behind the decimal point.
+    /// Digits of its prices after the decimal point.
     price_scale: u8,
     /// Event time before which no tick of its partition could be seen.
     seen_since_ns: i64,

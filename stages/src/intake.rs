@@ -346,7 +346,7 @@ impl PartitionIntake {
         Ok(states)
     }
 
-    /// Takes the symbols of a page back, behind barriers at offsets up to this one and before later ones.
+    /// Takes the symbols of a page back, after barriers at offsets up to this one and before later ones.
     ///
     /// # Errors
     /// If the bytes are not those of the page. Then nothing is taken back.

@@ -174,7 +174,7 @@ struct LastPrices {
     ask_e9: i64,
     /// Event time of the newest tick of any kind; the least number before the first.
     newest_ns: i64,
-    /// Digits of the prices behind the decimal point.
+    /// Digits of the prices after the decimal point.
     scale: u8,
 }
 
@@ -346,7 +346,7 @@ impl Market {
         self.samples.iter().zip(before).for_each(|(row, before)| row.write(before, out));
     }
 
-    /// Reads the bytes of a partition with so many symbols.
+    /// Reads the bytes of a partition with `symbols` symbols.
     pub(crate) fn read(config: MarketConfig, symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
         let mut market = Self::new(config);
         market.last_sample = get_i64(bytes, "last sample")?;

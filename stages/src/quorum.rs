@@ -130,7 +130,7 @@ pub(crate) struct Quorum {
 }
 
 impl Quorum {
-    /// Makes room for so many symbols.
+    /// Makes room for `symbols` symbols.
     pub(crate) fn grow(&mut self, symbols: usize) {
         self.heard_ns.resize(symbols, i64::MIN);
     }
@@ -214,7 +214,7 @@ impl Quorum {
         self.heard_ns.iter().for_each(|heard_ns| put_i64(out, *heard_ns));
     }
 
-    /// Reads the bytes of a partition with so many symbols.
+    /// Reads the bytes of a partition with `symbols` symbols.
     pub(crate) fn read(symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
         let in_time = get_u32(bytes, "ticks in time")?;
         let (ahead, behind) = (Votes::read(bytes)?, Votes::read(bytes)?);

@@ -75,7 +75,7 @@ impl SampleRow {
         }
     }
 
-    /// Reads the bytes of [`SampleRow::write`] for at most so many symbols.
+    /// Reads the bytes of [`SampleRow::write`] for at most `symbols_max` symbols.
     pub(crate) fn read(
         before: Option<&Self>,
         symbols_max: usize,

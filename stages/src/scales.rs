@@ -83,7 +83,7 @@ impl PriceScales {
         }
     }
 
-    /// Reads the bytes of a partition with so many symbols.
+    /// Reads the bytes of a partition with `symbols` symbols.
     pub fn read(symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
         let mut found = Self { scales: vec![Scales::E9.price; symbols], ..Self::default() };
         for _ in 0..get_u32(bytes, "count of scales")? {
@@ -102,7 +102,7 @@ pub(crate) fn size_exponent(scales: Scales) -> u32 {
     u32::from(Scales::E9.size - scales.size)
 }
 
-/// A price with `scale` digits behind the decimal point as a number, which is rounded to 53 bits and then divided.
+/// A price with `scale` digits after the decimal point as a number, which is rounded to 53 bits and then divided.
 pub(crate) fn price_of(value: f64, scale: u8) -> f64 {
     value / POWERS_OF_TEN[usize::from(scale)] as f64
 }
@@ -116,7 +116,7 @@ pub(crate) fn of_nine_digits(value: f64, scale: u8) -> f64 {
     }
 }
 
-/// A price with `scale` digits behind the decimal point, scaled by 1e-18.
+/// A price with `scale` digits after the decimal point, scaled by 1e-18.
 pub(crate) fn to_e18(price: i64, scale: u8) -> i128 {
     i128::from(price) * i128::from(POWERS_OF_TEN[usize::from(Scales::MAX - scale)])
 }

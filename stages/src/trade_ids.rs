@@ -142,7 +142,7 @@ pub(crate) struct TradeIds {
 }
 
 impl TradeIds {
-    /// Makes room for so many symbols.
+    /// Makes room for `symbols` symbols.
     pub(crate) fn grow(&mut self, symbols: usize) {
         self.windows.resize(symbols, Window::default());
     }
@@ -184,7 +184,7 @@ impl TradeIds {
         }
     }
 
-    /// Reads the bytes of a partition with so many symbols.
+    /// Reads the bytes of a partition with `symbols` symbols.
     pub(crate) fn read(symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
         let mut windows = vec![Window::default(); symbols];
         for window in &mut windows {

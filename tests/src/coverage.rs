@@ -121,7 +121,7 @@ coverage! {
     markets_absent,
     /// Transactions that left results to the next one.
     results_left,
-    /// Requests at or behind the committed offset that a starting process found answered.
+    /// Requests at or after the committed offset that a starting process found answered.
     answers_found,
     /// Slices that revalued only some positions of a portfolio, the others having been kept.
     portfolios_followed,

@@ -20,7 +20,7 @@ pub struct Drawn {
     pub counters: BTreeMap<u64, Vec<(u64, i64)>>,
     /// By flow, the number of its beginnings and steps, and of its ends.
     pub flows: BTreeMap<u64, (u64, u64)>,
-    /// Names of tracks, each behind the names of its parents.
+    /// Names of tracks, each after the names of its parents.
     pub names: BTreeMap<u64, String>,
 }
 

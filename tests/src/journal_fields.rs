@@ -8,9 +8,9 @@ use Known::{Checked, Stated};
 /// A verification's knowledge of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It is derived again or compared; the text names the source.
+    /// The field is derived again or compared; the text names the source.
     Checked(&'static str),
-    /// It cannot be checked, or not in every case; the text gives the reason.
+    /// The field cannot be checked, or not in every case; the text gives the reason.
     Stated(&'static str),
 }
 
@@ -34,7 +34,7 @@ pub struct Fields {
     pub record: &'static str,
     /// Its fields.
     pub fields: &'static [&'static str],
-    /// A verification's knowledge of them.
+    /// A verification's knowledge of the fields.
     pub known: Known,
 }
 
@@ -168,7 +168,7 @@ pub const FIELDS: &[Fields] = &[
     fields("Trained", &["network"], Checked("its hash")),
 ];
 
-/// Knowledge about a removed entry, by the name of its input, if everything behind it was recomputed.
+/// Knowledge about a removed entry, by the name of its input, if everything after it was recomputed.
 pub const REMOVED: &[(&str, Known)] = &[
     ("Started", STEPPED),
     ("PartitionAssigned", STEPPED),

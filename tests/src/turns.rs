@@ -7,9 +7,9 @@ use std::time::Duration;
 /// The times of one side.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// Half of the times are less.
+    /// Median of the times.
     pub median: Duration,
-    /// A quarter of them are less, and a quarter more.
+    /// Lower and upper quartile of the times.
     pub quartiles: [Duration; 2],
 }
 

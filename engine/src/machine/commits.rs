@@ -89,7 +89,7 @@ impl Core {
         self.commits.last_ns + interval_ns
     }
 
-    /// Commits complete outputs when that is due; sends an aborted request again when that is due.
+    /// Commits complete outputs, or sends an aborted request again, if that is due.
     pub(super) fn commit_if_due(&mut self, now_ns: i64) -> Result<(), RecordError> {
         if let Some(aborted) = self.commits.aborted.take_if(|aborted| aborted.again_at_ns <= now_ns) {
             let mut request = aborted.request;

@@ -45,7 +45,7 @@ impl Core {
     /// Takes the scheduler's decision on a command.
     pub(super) fn controlled(&mut self, now_ns: i64, controlled: Controlled) {
         let Controlled { id, outcome, detail } = controlled;
-        tracing::warn!(id, ?outcome, detail, "an operator's command");
+        tracing::warn!(id, ?outcome, detail, "an operator's command was decided");
         let node = self.config.node.clone();
         let result =
             ControlResult { id, ordinal: 0, node, offset: 0, at_ns: now_ns, outcome, detail, sequence: None };

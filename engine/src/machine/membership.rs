@@ -444,7 +444,7 @@ impl Core {
             && self.risk.partitions.get(&partition).is_none_or(|requests| !requests.has_results())
     }
 
-    /// True if risk requests of some partition have results that no commit has.
+    /// True if a partition has risk results that are in no commit yet.
     pub(super) fn has_risk_results(&self) -> bool {
         self.risk.partitions.values().any(RequestPartition::has_results)
     }

@@ -46,7 +46,7 @@ impl States {
         self.under_way.is_some()
     }
 
-    /// True if a snapshot is due at an offset: `records_min` behind the last one, and none under way or waiting for a
+    /// True if a snapshot is due at an offset: `records_min` after the last one, and none under way or waiting for a
     /// commit.
     pub(super) fn is_due(&self, offset: i64, records_min: i64) -> bool {
         let is_any = self.under_way.is_some() || !self.ready.is_empty();

@@ -39,14 +39,14 @@ pub(crate) enum Needs {
 }
 
 /// The work to which the preparation of a request yields the processor. The system may put off a yielding thread for as
-/// long as others want the core. So yielding work has a thread of its own, and no other work waits behind it.
+/// long as others want the core. So yielding work has a thread of its own, and no other work queues behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Haste {
-    /// It yields to nothing, because it is critical.
+    /// The request is critical; its preparation yields to nothing.
     AtOnce,
-    /// It yields to nothing, because it is short.
+    /// The preparation is short, and yields to nothing.
     Soon,
-    /// It yields to all other work.
+    /// The preparation yields to all other work.
     Yields,
 }
 

@@ -9,7 +9,7 @@ use crate::Record;
 pub const UNREADABLE_BATCH_HEADER: &str = "warptape.unreadable-batch";
 
 /// A batch of records of a partition that cannot be unpacked. One record takes its place at the last offset of the
-/// batch, so that reading behind that record continues behind the batch.
+/// batch, so that reading after that record continues after the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreadableBatch {
     /// Offset of its first record.

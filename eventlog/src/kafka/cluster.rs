@@ -227,7 +227,7 @@ impl Cluster {
         Ok(firsts.into_iter().zip(nexts).map(|(first, next)| OffsetRange { first, next }).collect())
     }
 
-    /// Returns the offset behind the last record of a partition, committed or not.
+    /// Returns the offset after the last record of a partition, committed or not.
     pub(super) fn written_end(&self, source: &TopicPartition) -> Result<i64, LogError> {
         let doing = format!("looking up the end of {}/{}", source.topic, source.partition);
         let client = self.uncommitted()?;

@@ -3,7 +3,7 @@
 //! Records come off librdkafka's queue in batches of several partitions, and are held here until they are polled. A
 //! paused partition keeps its held records; a seek or a revocation drops them.
 //!
-//! A batch that cannot be unpacked is replaced by one record ([`UnreadableBatch`]), and reading continues behind it.
+//! A batch that cannot be unpacked is replaced by one record ([`UnreadableBatch`]), and reading continues after it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -47,7 +47,7 @@ impl Reading {
         Self { position, held: VecDeque::new(), paused: false }
     }
 
-    /// Returns the offset behind the last record received.
+    /// Returns the offset after the last record received.
     fn next_offset(&self) -> i64 {
         self.held.back().map_or(self.position, |last| last.offset + 1)
     }
@@ -102,7 +102,7 @@ pub(super) struct KafkaConsumer {
     news: VecDeque<Fetched>,
     /// Partitions that the caller gives up by the next poll.
     leaving: Vec<TopicPartition>,
-    /// A failure that came behind records; the records are delivered first.
+    /// A failure that came after records; the records are delivered first.
     failed: Option<LogError>,
     watchdog: Watchdog,
 }
@@ -240,7 +240,7 @@ impl KafkaConsumer {
         }
     }
 
-    /// Replaces a batch's records by the record that stands for the batch, and seeks behind the batch. Without the
+    /// Replaces a batch's records by the record that stands for the batch, and seeks after the batch. Without the
     /// seek, librdkafka would fetch the batch again and again, and report each time that it cannot be unpacked.
     fn pass_over(&mut self, source: &TopicPartition, batch: &UnreadableBatch) {
         let Some(reading) = self.readings.get_mut(source) else { return };
@@ -252,7 +252,7 @@ impl KafkaConsumer {
         let list = list_of([(source, Offset::Offset(reading.next_offset()))]);
         // The next report of the batch repeats the seek if it has no effect, as on a partition that is being given up.
         if let Err(error) = self.native.seek(&list, self.cluster.options.request_timeout) {
-            tracing::debug!(?source, ?error, "no seek behind the batch");
+            tracing::debug!(?source, ?error, "no seek after the batch");
         }
     }
 
@@ -618,7 +618,7 @@ impl Consumer for KafkaConsumer {
     fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
         if self.is_read(partition)? {
             let reading = &self.readings[partition];
-            // librdkafka may have passed transaction markers behind the last polled record.
+            // librdkafka may have passed transaction markers after the last polled record.
             let passed = reading.held.is_empty().then(|| self.native.position(partition)).flatten();
             return Ok(passed.map_or(reading.position, |passed| passed.max(reading.position)));
         }

@@ -117,7 +117,7 @@ pub(super) fn log_line(level: RDKafkaLogLevel, facility: &str, line: &str) {
             tracing::error!(target: "librdkafka", facility, "{line}");
         }
         RDKafkaLogLevel::Error => tracing::warn!(target: "librdkafka", facility, "{line}"),
-        // Important ones of these also come back as error values; a coordinator that is not ready yet is unimportant.
+        // Important warnings also come back as error values. Others, such as an unready coordinator, do not matter.
         RDKafkaLogLevel::Warning => tracing::info!(target: "librdkafka", facility, "{line}"),
         RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => {
             tracing::debug!(target: "librdkafka", facility, "{line}");

@@ -173,7 +173,7 @@ impl NativeConsumer {
         taken(unsafe { rd::rd_kafka_seek_partitions(self.ptr(), partitions.ptr(), millis(timeout)) })
     }
 
-    /// Returns the offset behind the last message of a partition off the queue, transaction markers included. `None`
+    /// Returns the offset after the last message of a partition off the queue, transaction markers included. `None`
     /// before the first message since the partition was assigned or sought.
     pub(super) fn position(&self, source: &TopicPartition) -> Option<i64> {
         let mut list = TopicPartitionList::new();

@@ -31,8 +31,8 @@ use crate::LogError;
 use crate::background::BackgroundThread;
 
 const _: () = assert!(WAL_BYTES_DUE * 2 <= WAL_BYTES_MAX, "folding back needs time while commits go on");
-/// Longest wait for readers to leave the write-ahead log; commits wait too. A longer reader is tried again after
-/// `WAL_BYTES_DUE` of growth.
+/// Longest wait for readers to leave the write-ahead log; commits wait too. If a reader stays longer, the fold is
+/// tried again after `WAL_BYTES_DUE` of growth.
 const READER_WAIT_MAX: Duration = Duration::from_millis(50);
 /// Pause of a commit between two attempts to interrupt a yielding fold.
 const BREAK_INTERVAL: Duration = Duration::from_millis(1);

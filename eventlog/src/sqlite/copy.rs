@@ -36,7 +36,7 @@ pub(super) enum Damage<'a> {
 pub(super) struct CopiedLog<'a> {
     pub(super) file: &'a LogFile,
     pub(super) connection: &'a Connection,
-    /// Number of transactions that the copy claims.
+    /// Number of transactions to record in the copy.
     pub(super) transactions: i64,
 }
 
@@ -179,7 +179,7 @@ struct Partition<'a> {
     /// Buffered consecutive records, and the offset of the first.
     blocks: Blocks,
     first: i64,
-    /// Offset behind the buffered records.
+    /// Offset after the buffered records.
     next: i64,
     /// Rows written.
     rows: i64,

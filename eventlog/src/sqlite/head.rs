@@ -54,7 +54,7 @@ pub(super) struct Head {
 #[derive(Debug)]
 pub(super) enum Found {
     Absent,
-    /// This process may not read it.
+    /// This process may not read the head.
     Forbidden,
     /// Both slots are damaged.
     Damaged,

@@ -34,7 +34,7 @@ pub enum Loss {
         partition: i32,
         /// The first offset.
         first: i64,
-        /// The offset behind the last one.
+        /// The offset after the last one.
         next: i64,
         /// The finding in their place.
         found: String,

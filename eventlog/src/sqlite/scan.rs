@@ -18,14 +18,14 @@ pub(super) enum Part<'a> {
     Damage {
         /// The first offset.
         first: i64,
-        /// The offset behind the last one.
+        /// The offset after the last one.
         next: i64,
         /// The finding in their place.
         found: String,
     },
 }
 
-/// Passes everything in a partition to `visit` by ascending offset; returns the offset behind the last record.
+/// Passes everything in a partition to `visit` by ascending offset; returns the offset after the last record.
 ///
 /// `end` is the partition's end, if known: missing records before it are damage.
 pub(super) fn scan(
@@ -94,7 +94,7 @@ pub(super) fn scan(
     Ok(expected.max(end))
 }
 
-/// Returns the offset behind the last of these records, all of which must be whole.
+/// Returns the offset after the last of these records, all of which must be whole.
 fn last_of(stored: Stored<'_>) -> Result<i64, String> {
     let mut next = 0;
     for record in stored {
@@ -112,7 +112,7 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     short_read || error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
 }
 
-/// Returns the first readable row behind an offset in a damaged tree.
+/// Returns the first readable row after an offset in a damaged tree.
 fn hop(connection: &Connection, table: &Table, behind: i64, end: i64) -> Option<i64> {
     let sql = format!("SELECT offset FROM {} WHERE offset <= ?1 ORDER BY offset DESC LIMIT 1", table.name());
     let look = |offset: i64| -> Option<i64> {

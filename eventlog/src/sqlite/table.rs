@@ -25,7 +25,7 @@ pub(super) struct Table {
 
 /// Result of an append.
 pub(super) struct Appended {
-    /// Offset behind the last record.
+    /// Offset after the last record.
     pub(super) next: i64,
     /// Rows added, minus rows removed by compaction.
     pub(super) rows: i64,
@@ -122,7 +122,7 @@ impl Table {
         Ok(i64::try_from(removed).expect("a table has fewer rows"))
     }
 
-    /// Returns SQL for the rows from the record at offset `?1` on, or from the first record behind it.
+    /// Returns SQL for the rows from the record at offset `?1` on, or from the first record after it.
     pub(super) fn select(&self) -> String {
         let table = self.name();
         match self.layout() {
@@ -136,7 +136,7 @@ impl Table {
         }
     }
 
-    /// Returns SQL for the rows that begin at offset `?1` or behind it.
+    /// Returns SQL for the rows that begin at offset `?1` or after it.
     pub(super) fn select_from(&self) -> String {
         format!("SELECT {} FROM {} WHERE offset >= ?1 ORDER BY offset", self.selected(), self.name())
     }

@@ -226,7 +226,7 @@ fn a_recovery_goes_on_from_what_is_whole_and_says_what_it_gives_up() {
     assert_eq!(next - first, *lost, "{:?}", recovered.losses);
     let log = open(&path);
     log.check().unwrap();
-    // Lost offsets are not reused, and reading continues behind them.
+    // Lost offsets are not reused, and reading continues after them.
     let mut member = log.subscribe("g", &["t"]).unwrap();
     let read = drain(&mut *member);
     assert_eq!(read.last().unwrap().1.offset, first - 1);
@@ -328,7 +328,7 @@ fn a_recovery_leaves_out_what_is_damaged_and_sets_groups_back() {
     assert_eq!(log.committed("ahead", &at("t", 0)).unwrap(), Some(40));
     drop(log);
 
-    // More damage right behind the offsets given up already.
+    // More damage right after the offsets given up already.
     for (partition, offset) in [(0, 8), (1, 6)] {
         let other = rusqlite::Connection::open(&path).unwrap();
         let sql = format!("UPDATE records_1_{partition} SET block = zeroblob(20) WHERE offset = {offset}");

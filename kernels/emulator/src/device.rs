@@ -34,9 +34,9 @@ pub struct EmulatedDevice {
     ended: Vec<u8>,
 }
 
-/// Words before and behind an allocation: a faulty kernel's writes there damage no other memory of the process.
+/// Words before and after an allocation: a faulty kernel's writes there damage no other memory of the process.
 const ROOM: usize = 4_096;
-/// Words behind an allocation for kernels with a planted fault, which write farther. Most of them are never touched, so
+/// Words after an allocation for kernels with a planted fault, which write farther. Most of them are never touched, so
 /// that the system has no pages for them.
 const ROOM_FOR_FAULTS: usize = 4 << 20;
 /// Words of these next to an allocation, which have a pattern.
@@ -85,7 +85,7 @@ enum Asked {
     Download { from: Address, bytes: usize },
 }
 
-/// Memory for so many bytes, aligned for anything.
+/// Zeroed memory for `bytes` bytes, aligned for anything.
 fn zeros(bytes: usize) -> Vec<u128> {
     vec![0; words_of(bytes)]
 }

@@ -155,7 +155,7 @@ fn threads_start_in_several_orders() {
     let emulator = Emulator::of(&SMALL);
     let mut bench = Bench::new(&emulator, &values(1_000));
     let mut orders: Vec<Vec<u64>> = (0..LAUNCHES).map(|_| bench.launch(&TICKETS, 1_001)).collect();
-    // Threads behind the end may take numbers as well.
+    // Threads after the end may take numbers as well.
     orders.iter_mut().for_each(|order| order.truncate(1_000));
     assert!(orders.contains(&(0..1_000).collect()), "forwards");
     orders.sort();

@@ -29,7 +29,7 @@ __device__ inline u64 sum_of_block_before(u64 value) {
     return warps_before + sum - value;
 }
 
-// Sums of sums; behind them, the size of blocks.
+// Sums of sums; after them, the size of blocks.
 extern "C" __global__ void sum_before(const __grid_constant__ Args args) {
     u64 thread = thread_number();
     u64 value = thread < args.count ? args.values[thread] : 0;

@@ -267,7 +267,7 @@ struct Walk {
     const u32 *part_count;
     u32 place;
     u64 run;
-    u64 end;  // Position behind the place's last trade or quote.
+    u64 end;  // Position after the place's last trade or quote.
     u32 number;
 
     // The part that the walk has reached; null once it is past the last one.

@@ -101,7 +101,7 @@ impl BarSlab {
     }
 
     /// Reads the bytes of [`BarSlab::write`] for the same specification, lateness and number of slots, and moves
-    /// `bytes` behind it.
+    /// `bytes` after it.
     pub fn read(
         spec: BarSpec,
         allowed_lateness_ns: i64,

@@ -1,8 +1,8 @@
-//! The work of the kernels on closed bars, on the host.
+//! The twin of the kernels that sort closed bars.
 
 use crate::device::DeviceClosedBar;
 
-/// The closed bars of this many places, in order.
+/// Sorts closed bars by place, from 0 to `places` − 1, then by rank.
 pub fn ordered(places: usize, closed: &[DeviceClosedBar]) -> Vec<DeviceClosedBar> {
     let mut begin = vec![0; places + 1];
     closed.iter().for_each(|bar| begin[bar.place as usize + 1] += 1);

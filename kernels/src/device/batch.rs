@@ -24,7 +24,7 @@ use crate::indicators::device::IndicatorArgs;
 use crate::signals::device::SignalArgs;
 
 /// Up to this many bytes, room is made for the greatest number of open bars without counting them. Above it they are
-/// counted first, because few of so many possible ones are open.
+/// counted first, because few of the possible ones are open.
 const OPEN_BYTES_UNASKED: usize = 64 << 20;
 
 /// Number of closed bars, and 1 if there was no room for one of them, else 0.
@@ -51,7 +51,7 @@ pub struct RunningBatch {
 
 /// Addresses of data that kernels pass to each other and to the host.
 struct BatchMemory {
-    /// Number of bars closed so far, by place. The counters lie behind it, and the bars in order behind them.
+    /// Number of bars closed so far, by place. The counters lie after it, and the bars in order after them.
     closed_by_place: Address,
     counters: Address,
     ordered: Address,

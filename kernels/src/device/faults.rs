@@ -59,7 +59,7 @@ pub struct FaultyDevices {
 }
 
 impl FaultyDevices {
-    /// Gives faults to devices by name. A name with `/background` behind it means that device's stream for slices.
+    /// Gives faults to devices by name. A name with `/background` after it means that device's stream for slices.
     pub fn new(devices: Arc<dyn Devices>, faults: Vec<(String, Fault)>) -> Self {
         Self { devices, faults }
     }

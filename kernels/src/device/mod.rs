@@ -35,7 +35,7 @@ pub struct CudaSource {
     pub text: &'static str,
 }
 
-/// The headers that kernels include, each behind those that it needs.
+/// The headers that kernels include, each after those that it needs.
 pub const HEADERS: [CudaSource; 16] = [
     // This header is made from the table of indicators; there is no such file.
     CudaSource { name: "indicators.cuh", text: crate::indicators::HEADER },

@@ -35,7 +35,7 @@ pub struct IndicatorConstants {
     weights_length: u64,
     momentum: u64,
     roc: u64,
-    /// First column of the positions of each [`Kept`](super::table::Kept), and at the end the column behind the last
+    /// First column of the positions of each [`Kept`](super::table::Kept), and at the end the column after the last
     /// one.
     kept_first: [u64; KEPT + 1],
 }
@@ -101,7 +101,7 @@ impl MomentsConstants {
 }
 
 /// Indicator state of slots in the order of a device's memory. There is one column per quantity and per position of a
-/// ring, each with room for `capacity` slots, one column behind the other.
+/// ring, each with room for `capacity` slots, one column after the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndicatorArrays {
     /// Number of slots for which a column has room.

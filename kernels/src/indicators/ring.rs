@@ -129,7 +129,7 @@ impl<const Q: usize> Ring<Q> {
         self.newest(slot, self.length.max(1) - 1, self.length)
     }
 
-    /// Sets the values of a slot by position; the quantities of a position come one behind the other.
+    /// Sets the values of a slot by position; the quantities of a position come one after the other.
     pub fn set_positions_of(&mut self, slot: usize, mut values: impl Iterator<Item = f64>) {
         for position in 0..self.length {
             let BlockRows(row) = self.row_mut(slot / LANES, position);

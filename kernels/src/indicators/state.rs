@@ -50,7 +50,7 @@ impl IndicatorSlab {
     }
 
     /// Reads the bytes of [`IndicatorSlab::write`] for the same parameters and number of slots, and moves `bytes`
-    /// behind it.
+    /// after it.
     pub fn read(
         params: IndicatorParams,
         signals: &SignalParams,

@@ -60,7 +60,8 @@ pub(crate) fn scale_of(values: impl Iterator<Item = f64> + Clone) -> Option<f64>
 }
 
 impl Line {
-    /// The line so many deviations away; none if that has more than nine decimals.
+    /// The line `deviations` deviations from the mean; the default line, which is never near, if
+    /// that number has more than nine decimals.
     pub fn new(deviations: f64) -> Self {
         let of_digits = |digits: usize| Self {
             units: (deviations * TENS[digits]).round() as u64,

@@ -15,7 +15,7 @@ use crate::signals::SignalParams;
 /// Most different windows of moments: SMA, Bollinger bands and z-score may have different lengths.
 pub(super) const MOMENTS_MAX: usize = 3;
 
-/// First quantities of the sums over windows in a slot's state, behind the averages. Sums come before their peaks.
+/// First quantities of the sums over windows in a slot's state, after the averages. Sums come before their peaks.
 pub(super) const SQUARED_RETURNS: usize = AVERAGES;
 pub(super) const WEIGHTS: usize = SQUARED_RETURNS + 2;
 pub(super) const MOMENTS_OF_CLOSES: usize = WEIGHTS + 4;

@@ -164,8 +164,8 @@ pub(crate) fn mills(x: f64) -> f64 {
 /// fitted.
 pub(crate) const MILLS_MIN: f64 = -0.33;
 
-/// [`mills`] of two numbers, and its fall from one to the other, to nearly all digits however close they are. Quotients
-/// `(P(y) − P(x)) / (y − x)` are computed as polynomials, not as differences.
+/// [`mills`] at two numbers, and the difference of both values. The difference has nearly full precision even for close
+/// numbers, because quotients `(P(y) − P(x)) / (y − x)` are computed as polynomials, not as differences.
 pub(crate) struct Mills {
     pub near: f64,
     pub far: f64,

@@ -1,7 +1,7 @@
 //! Sobol sequences (Sobol 1967) with the direction numbers of Joe and Kuo (2008): points that fill the unit cube more
 //! evenly than random ones. The table, its source and licence are `sobol.txt`.
 //!
-//! Coordinate d of point n is `⊕ v[d][k]` over the bits k of the Gray code of n, as 32 binary digits behind the point.
+//! Coordinate d of point n is `⊕ v[d][k]` over the bits k of the Gray code of n, as 32 binary digits after the point.
 //! So any point can be computed without the ones before it (Antonov and Saleev 1979).
 
 /// Number of dimensions for which there are direction numbers.

@@ -158,7 +158,7 @@ fn run(
     Ok(())
 }
 
-/// Uploads a column of moves in some scenarios; scenarios behind the last one do not move.
+/// Uploads a column of moves in some scenarios; scenarios after the last one do not move.
 fn put_moves(
     workspace: &mut Workspace,
     scenarios: &Scenarios,

@@ -364,7 +364,7 @@ impl Scenarios {
         }
     }
 
-    /// An asset's moves in a group of scenarios; `scratch` has those of drawn scenarios. Lanes behind the last scenario
+    /// An asset's moves in a group of scenarios; `scratch` has those of drawn scenarios. Lanes after the last scenario
     /// do not move.
     #[inline(always)]
     pub(super) fn moves(&self, group: u64, asset: usize, scratch: &Scratch) -> Moves {

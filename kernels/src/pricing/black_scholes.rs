@@ -67,7 +67,7 @@ impl Greeks {
         isa.run(OptionsLoop { options, range, greeks: self });
     }
 
-    /// Adds the columns of others behind these.
+    /// Adds the columns of others after these.
     pub fn append(&mut self, others: &Greeks) {
         for (column, other) in self.columns.iter_mut().zip(&others.columns) {
             column.extend_from_slice(other);

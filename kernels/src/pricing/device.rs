@@ -420,7 +420,7 @@ impl DevicePricing {
     }
 
     /// Launches a kernel with one thread for each row of some columns of equal length. Returns the columns that it
-    /// computes, one behind the other.
+    /// computes, one after the other.
     pub(super) fn columns(
         &mut self,
         device: &mut dyn Device,

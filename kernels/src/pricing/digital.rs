@@ -45,7 +45,7 @@ pub struct Digitals {
 }
 
 impl Digitals {
-    /// Adds an option that pays an amount of cash, or so many units of the asset.
+    /// Adds an option that pays an amount of cash, or a number of units of the asset.
     pub fn push(
         &mut self,
         kind: OptionKind,

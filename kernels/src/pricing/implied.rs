@@ -7,7 +7,7 @@
 //! b(s) = e^{x/2}·Φ(d₁) − e^{−x/2}·Φ(d₂),   d₁ = x/s + s/2,   d₂ = x/s − s/2.
 //! ```
 //!
-//! Up to its inflection at `s² = 2|x|`, where `d₁ = 0`, `ln b` is nearly linear in `1/s²`; behind it, `ln(e^{x/2} − b)`
+//! Up to its inflection at `s² = 2|x|`, where `d₁ = 0`, `ln b` is nearly linear in `1/s²`; beyond it, `ln(e^{x/2} − b)`
 //! is concave and falls. With `m(y) = Φ(−y)·exp(y²/2)` both are `ln(m(|d₁|) ∓ m(−d₂)) − (d₁² + d₂²)/4`, where nothing
 //! underflows. Newton's method on them from the inflection converges, and a bracket guarantees that.
 
@@ -154,9 +154,9 @@ fn solve(given: &Given, prices: &[f64; LANES]) -> [f64; LANES] {
 #[derive(Clone, Copy)]
 struct Search {
     x: f64,
-    /// −1 below the inflection, 1 behind.
+    /// −1 below the inflection, 1 beyond.
     side: f64,
-    /// `ln b`, or `ln(e^{x/2} − b)` behind.
+    /// `ln b`, or `ln(e^{x/2} − b)` beyond.
     target: f64,
     s: f64,
     least: f64,

@@ -70,7 +70,7 @@ pub(crate) struct NumberSource {
 /// Sobol's points.
 pub(crate) struct Points {
     directions: Vec<Directions>,
-    /// Number of steps: the dimensions of extremes come behind those of steps.
+    /// Number of steps: the dimensions of extremes come after those of steps.
     steps: u64,
 }
 

@@ -129,7 +129,7 @@ impl SignalSlab {
         self.zones[slot] = unpacked(zones);
     }
 
-    /// Reads the bytes of [`SignalSlab::write`] for the same number of slots, and moves `bytes` behind it.
+    /// Reads the bytes of [`SignalSlab::write`] for the same number of slots, and moves `bytes` after it.
     pub fn read(params: SignalParams, slots: usize, bytes: &mut &[u8]) -> Result<Self, StateError> {
         expect_head(bytes, "signal state", STATE_VERSION, slots)?;
         let mut slab = Self::new(params);

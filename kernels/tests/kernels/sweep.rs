@@ -363,7 +363,7 @@ fn a_close_that_is_the_mean_is_on_neither_side() {
     }
 }
 
-/// Closes next to their windows' mean, with so many digits that doubles take some for the mean.
+/// Closes next to their windows' mean. They have too many digits for doubles, in which some equal the mean.
 #[test]
 fn a_close_next_to_the_mean_is_on_its_side() {
     let mut numbers = Numbers::new(13);

@@ -13,9 +13,9 @@ pub(crate) struct Loss {
     pub(crate) lane: LaneId,
     /// Number of this loss among those of its lane and failure, from 0.
     number: u64,
-    /// Time of the loss, in nanoseconds from the begin of the run.
+    /// Time of the loss, in nanoseconds from the start of the run.
     pub(crate) at_ns: i64,
-    /// Time at which the lane returns, in nanoseconds from the begin of the run; `None` if it never does.
+    /// Time at which the lane returns, in nanoseconds from the start of the run; `None` if it never does.
     pub(crate) back_ns: Option<i64>,
 }
 
@@ -54,7 +54,7 @@ fn loss(failure: &Failure, index: usize, lane: LaneId, number: u64, from_ns: i64
     Loss { failure: index, lane, number, at_ns, back_ns }
 }
 
-/// Speed of each lane over time: the begin of each span, and its share of the lane's full speed.
+/// Speed of each lane over time: the start of each span, and its share of the lane's full speed.
 #[derive(Clone, Debug)]
 pub(crate) struct Slowness {
     spans: Vec<Vec<(i64, f64)>>,

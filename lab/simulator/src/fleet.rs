@@ -71,7 +71,7 @@ pub enum Outage {
 pub struct Failure {
     /// Numbers of the lanes.
     pub lanes: Range<usize>,
-    /// When they are lost.
+    /// Times at which the lanes are lost.
     pub outage: Outage,
 }
 
@@ -80,7 +80,7 @@ pub struct Failure {
 pub struct Throttling {
     /// Numbers of the lanes.
     pub lanes: Range<usize>,
-    /// Begin, in seconds.
+    /// Start, in seconds.
     pub from_s: f64,
     /// End, in seconds.
     pub until_s: f64,

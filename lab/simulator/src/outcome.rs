@@ -13,13 +13,13 @@ pub struct Outcome {
     /// Mean number of tasks in the system in each of [`PARTS`] equal parts of the time until the last arrival; empty in
     /// a closed loop.
     pub present: Vec<f64>,
-    /// Busy lane time by class, from the begin of the run to the last arrival.
+    /// Busy lane time by class, from the start of the run to the last arrival.
     pub busy_s: Vec<f64>,
     /// Busy lane time by class, from the last arrival until all was done.
     pub drain_busy_s: Vec<f64>,
-    /// Lost lane time by class, from the begin of the run to the last arrival.
+    /// Lost lane time by class, from the start of the run to the last arrival.
     pub lost_s: Vec<f64>,
-    /// Time from the begin of the run to the last arrival.
+    /// Time from the start of the run to the last arrival.
     pub arrivals_s: f64,
     /// Time from the first measured arrival to the last arrival.
     pub measured_s: f64,
@@ -78,7 +78,7 @@ pub struct Counts {
 /// The running lanes of a fleet under autoscaling.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scaled {
-    /// Paid lane time by class, from the begin of the run to the last arrival: lanes that start, run, or finish their
+    /// Paid lane time by class, from the start of the run to the last arrival: lanes that start, run, or finish their
     /// slice.
     pub paid_s: Vec<f64>,
     /// Number of starts of lanes.
@@ -91,7 +91,7 @@ pub struct Scaled {
     pub anomalies: u64,
     /// Number of windows in which the forecast's error was known.
     pub error_windows: u64,
-    /// Sum of that error over them, as shares of the mean load.
+    /// Sum of the forecast's errors over these windows, as shares of the mean load.
     pub error_sum: f64,
 }
 
@@ -113,7 +113,7 @@ pub struct Ticked {
     pub p50_ms: f64,
     /// 99th percentile of that time, in milliseconds.
     pub p99_ms: f64,
-    /// Lane time of batches by class, in seconds, from the begin of the run to the last arrival.
+    /// Lane time of batches by class, in seconds, from the start of the run to the last arrival.
     pub busy_s: Vec<f64>,
 }
 
@@ -126,9 +126,9 @@ pub struct Ran {
     pub task: usize,
     /// Index of the task's kind.
     pub kind: usize,
-    /// Begin, in nanoseconds from the begin of the run.
+    /// Start, in nanoseconds from the start of the run.
     pub from_ns: i64,
-    /// End, in nanoseconds from the begin of the run.
+    /// End, in nanoseconds from the start of the run.
     pub to_ns: i64,
     /// True if it ended because the lane was lost.
     pub is_lost: bool,
@@ -178,7 +178,7 @@ pub fn jain(shares: &[f64]) -> f64 {
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// Half of the interval's width, by Student's t.
+    /// Half of the interval's width, from Student's t-distribution.
     pub half: f64,
 }
 

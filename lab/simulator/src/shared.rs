@@ -65,7 +65,7 @@ pub(crate) struct SharedLane {
     slice: Option<Slice>,
     /// A slice that yields to `slice`.
     passed: Option<Slice>,
-    /// Time up to which the lane has worked, in nanoseconds from the begin of the run.
+    /// Time up to which the lane has worked, in nanoseconds from the start of the run.
     at_ns: i64,
     /// Time at which the first batch began.
     began_ns: i64,

@@ -44,11 +44,11 @@ pub struct Surges {
 /// How the rate of ticks changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// It is constant.
+    /// The rate is constant.
     Constant,
     /// Bursts come at random.
     Bursty(Surges),
-    /// It is above the mean in the first half of a period, and below in the second.
+    /// The rate is above the mean in the first half of a period, and below in the second.
     Diurnal(Diurnal),
 }
 

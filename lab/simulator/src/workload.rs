@@ -110,7 +110,7 @@ pub struct Workload {
 /// A task's arrival.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrival {
-    /// Time from the begin of the run, in nanoseconds.
+    /// Time from the start of the run, in nanoseconds.
     pub at_ns: i64,
     /// Index of the kind.
     pub kind: usize,
@@ -120,7 +120,7 @@ pub struct Arrival {
     pub tenant: usize,
     /// Units of work; at least one.
     pub units: i64,
-    /// Deadline, in nanoseconds from the begin of the run.
+    /// Deadline, in nanoseconds from the start of the run.
     pub deadline_ns: Option<i64>,
 }
 

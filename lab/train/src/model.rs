@@ -31,7 +31,7 @@ pub enum Method {
 pub(crate) struct State {
     /// Inputs of the first layer, by lane.
     lanes: Vec<i16>,
-    /// Inputs that join behind the first layer.
+    /// Inputs that join after the first layer.
     beside: Vec<i16>,
     /// Lanes that may be chosen, one bit each.
     able: u64,

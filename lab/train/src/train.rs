@@ -1,4 +1,4 @@
-//! Training from begin to end.
+//! Training from start to end.
 
 use std::path::PathBuf;
 

@@ -26,7 +26,7 @@ pub struct Figures {
     pub moves: u64,
     /// Time that lanes worked on batches and slices, by device, in nanoseconds.
     pub busy_ns: BTreeMap<String, i64>,
-    /// Sum over lives of the time from the begin of the life, or of the window, to its last event, in nanoseconds.
+    /// Sum over lives of the time from the start of the life, or of the window, to its last event, in nanoseconds.
     pub elapsed_ns: i64,
     /// Evidence about the order of rows.
     pub order: Order,

@@ -102,7 +102,7 @@ impl Ledger {
         for device in &devices {
             self.figures.busy_ns.entry(device.clone()).or_default();
         }
-        // The begin of the window is not known before it is reached.
+        // The start of the window is not known before it is reached.
         let began_ns = if self.from_ns == i64::MAX { at_ns } else { at_ns.max(self.from_ns) };
         self.life = Life { began_ns, last_ns: began_ns, devices, ..Life::default() };
     }
@@ -130,7 +130,7 @@ impl Ledger {
         }
     }
 
-    /// Records an input other than the arrival of rows and the begin of a life.
+    /// Records an input other than the arrival of rows and the start of a life.
     pub(crate) fn see(&mut self, at_ns: i64, input: &Input) {
         match input {
             Input::Completed(done) => self.complete(at_ns, done.lane, done.batch, done.service_ns),

@@ -100,7 +100,7 @@ pub enum Claim {
     WithinTheNoiseFloor,
     /// The difference is no larger than the recorded run's own spread, or that run did not hold its load.
     NotRepeated,
-    /// The interval contains both signs.
+    /// The interval of the difference contains 0.
     NotShown,
     /// The figure is lower with the changes.
     Lower,

@@ -168,7 +168,7 @@ impl Fitting {
     /// Returns the service model.
     pub(crate) fn finish(mut self) -> Service {
         for (class, points) in self.measured {
-            // Measurements at the begin of a lane serve only classes without a recorded batch.
+            // Measurements at the start of a lane serve only classes without a recorded batch.
             self.batches.entry(class).or_insert(points);
         }
         let fitted = |(name, samples)| Some((name, Curve::fit(samples)?));

@@ -150,7 +150,7 @@ pub(super) fn read_to_end(
     let mut reader = log.reader(std::slice::from_ref(source))?;
     let range = reader.offsets(source)?;
     reader.seek(source, from.max(range.first))?;
-    // A log's end may lie behind its last record.
+    // A log's end may lie after its last record.
     while reader.position(source)? < range.next {
         if let Fetched::Records { records, .. } = reader.poll(END_WAIT, RECORDS_MAX, BYTES_MAX)? {
             records.into_iter().filter(|record| record.offset < range.next).for_each(&mut take);

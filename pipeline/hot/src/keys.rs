@@ -168,13 +168,13 @@ pub struct LaneValue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum LaneState {
-    /// It takes batches.
+    /// The lane takes batches.
     Ready,
-    /// It failed.
+    /// The lane failed.
     Lost,
-    /// Its process ended in order, or is about to.
+    /// The lane's process ended in order, or is about to.
     Stopped,
-    /// It was ready, but its process no longer reports it: the process has ended or is cut off. Readers derive this
+    /// The lane was ready, but its process, which has ended or is cut off, no longer reports it. Readers derive this
     /// state; it is never written.
     Silent,
 }

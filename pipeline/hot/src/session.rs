@@ -324,7 +324,7 @@ impl Session {
     }
 }
 
-/// Returns the end of a partition; if it is read to its end, the offset behind its last record.
+/// Returns the end of a partition; if it is read to its end, the offset after its last record.
 fn end_seen(
     follower: &mut Follower,
     topic: Followed,

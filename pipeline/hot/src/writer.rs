@@ -35,7 +35,7 @@ const POLL_WAIT: Duration = Duration::from_millis(100);
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 /// Longest wait between two attempts to connect.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
-/// Longest wait of a stop for a last record, if the log's end lies behind it.
+/// Longest wait of a stop for a last record, if the log's end lies after it.
 const LAST_WAIT: Duration = Duration::from_millis(250);
 
 /// The thread's state: its dependencies, and the journal's content so far.
@@ -232,7 +232,7 @@ impl Writer {
     fn is_at_end(&mut self, session: &mut Session) -> Result<bool, HotError> {
         for (partition, (next, _)) in self.journals.iter().enumerate() {
             if *next < session.follower.journal_end(partition)? {
-                // A log's end may lie behind its last record.
+                // A log's end may lie after its last record.
                 return Ok(!self.read(session, LAST_WAIT)?);
             }
         }

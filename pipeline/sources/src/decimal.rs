@@ -23,7 +23,7 @@ pub enum DecimalError {
     /// A number above 0 that rounds to 0.
     #[error("a number that stays above 0 after rounding: keep more decimals")]
     RoundsToZero,
-    /// More digits, in total or behind the point, than a 64-bit integer holds.
+    /// More digits, in total or after the point, than a 64-bit integer holds.
     #[error(
         "a number whose digits fit into 64 bits, up to 9223372036854775806 without the point: prices with at most 18 decimals, sizes with at most 9"
     )]
@@ -107,7 +107,7 @@ fn digits_behind_point(text: &[u8]) -> usize {
     text.iter().position(|byte| *byte == b'.').map_or(0, |point| text.len() - point - 1)
 }
 
-/// Numbers as all their digits and the count of digits behind the point; `None` if there are too many.
+/// Numbers as all their digits and the count of digits after the point; `None` if there are too many.
 struct Digits<const N: usize>([Option<(i128, u32)>; N]);
 
 impl<const N: usize> Digits<N> {

@@ -110,7 +110,7 @@ pub enum SourceError {
     Gap {
         /// The file.
         path: PathBuf,
-        /// The first line behind the first gap.
+        /// The first line after the first gap.
         line: u64,
         /// Length of the gap, in words.
         found: String,
@@ -129,9 +129,9 @@ pub enum SourceError {
         path: PathBuf,
         /// Number of such lines.
         count: u64,
-        /// The first of them, from 1.
+        /// Number of the first such line, from 1.
         line: u64,
-        /// The fault of the first.
+        /// The fault of the first such line.
         problem: String,
     },
     /// The rows could not be sorted.

@@ -54,8 +54,8 @@ pub struct FeedCommon {
 /// Treatment of gaps in the times of files.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct GapArgs {
-    /// Have `run` follow gaps longer than stages.future_max_ms if at least eight rows lie behind them. Event time is
-    /// set in the log before the first tick behind the gap. Ticks of other feeds that are further behind are late from
+    /// Have `run` follow gaps longer than stages.future_max_ms if at least eight rows lie after them. Event time is
+    /// set in the log before the first tick after the gap. Ticks of other feeds that are further behind are late from
     /// then on
     #[arg(long)]
     pub follow_gaps: bool,
@@ -184,7 +184,7 @@ pub struct CsvArgs {
     /// Feed the rows of each file in the order of their times
     #[arg(long)]
     pub sort: bool,
-    /// Feed the rows in the order of the file, although some are late or lie behind a gap that is not followed
+    /// Feed the rows in the order of the file, although some are late or lie after a gap that is not followed
     #[arg(long, conflicts_with = "sort")]
     pub keep_order: bool,
     /// Count lines that do not parse and write them to FILE.bad, instead of ending at the first

@@ -314,7 +314,7 @@ impl Pace {
         Pace { ticks_per_second, started: now, committed: now }
     }
 
-    /// Returns when the tick behind the first `taken` is due, or Ctrl-C was pressed. Meanwhile taken ticks are
+    /// Returns when the tick after the first `taken` is due, or Ctrl-C was pressed. Meanwhile taken ticks are
     /// committed every [`PACE_COMMIT`], however slow the rate.
     fn wait_for(
         &mut self,

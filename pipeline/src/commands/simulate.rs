@@ -99,7 +99,7 @@ fn check_beside_ticks(
     let placement = &args.placement;
     if !PLACEMENT_POLICIES.contains(&placement.as_str()) {
         let known = PLACEMENT_POLICIES.join(", ");
-        return Err(UsageError(format!("--placement {placement:?} is not known; there are: {known}")));
+        return Err(UsageError(format!("--placement {placement:?} is not known; give one of: {known}")));
     }
     let baseline = policies.iter().find(|policy| workload.ticks.is_some() && policy.is_baseline());
     baseline.map_or(Ok(()), |baseline| {

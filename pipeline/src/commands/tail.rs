@@ -60,7 +60,7 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         }
         if let Fetched::Records { source, records } = reader.poll(POLL, RECORDS_MAX, BYTES_MAX)? {
             for record in &records {
-                // Records written after the start lie behind the requested end.
+                // Records written after the start lie after the requested end.
                 if !args.exit_at_end || open.get(&source).is_some_and(|end| record.offset < *end) {
                     printer.print(source.partition, record)?;
                 }

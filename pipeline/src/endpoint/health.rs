@@ -27,11 +27,11 @@ const CAUSE_CHARS_MAX: usize = 400;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
-    /// It works.
+    /// The component works.
     Ok,
-    /// It works, but needs attention.
+    /// The component works, but needs attention.
     Degraded,
-    /// It does not work.
+    /// The component does not work.
     Down,
 }
 

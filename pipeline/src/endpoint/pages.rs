@@ -63,9 +63,9 @@ pub(super) const ROUTES: [Route; 7] = [
     ),
 ];
 
-/// Where commands go.
+/// Path of commands.
 pub(super) const CONTROL: &str = "/control";
-/// Where the description of the endpoint is.
+/// Path of the endpoint's description.
 pub(super) const OPENAPI: &str = "/openapi.json";
 
 const TEXT: &str = "text/plain";

@@ -28,7 +28,7 @@ const ENDS_MAX: usize = 512;
 const RATE_NS: i64 = 30_000_000_000;
 /// Age from which on a sample of the log's ends means nothing any more, in ns.
 const SEEN_MAX_NS: i64 = 5_000_000_000;
-/// Free bytes below which a disk is scarce, if also less than one byte in so many is free.
+/// Free bytes below which a disk is scarce, if less than one byte in `FREE_SHARE_MIN` is free as well.
 const FREE_MIN: u64 = 1 << 30;
 const FREE_SHARE_MIN: u64 = 10;
 
@@ -93,11 +93,11 @@ impl Disk {
 /// Lag of a partition: records in the log that are not committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Lag {
-    /// Records.
+    /// Uncommitted records.
     pub(super) records: i64,
-    /// Age of the first of them in seconds, by the time at which the partition's end was seen to be behind it.
+    /// Age of the first uncommitted record in seconds, since the partition's end was first seen after it.
     pub(super) seconds: f64,
-    /// Those that are not readable yet, because a producer's transaction before them is open.
+    /// Uncommitted records that are not readable yet, because an earlier transaction of a producer is open.
     pub(super) open_records: i64,
 }
 
@@ -252,7 +252,7 @@ fn committed(progress: &Progress) -> BTreeMap<i32, i64> {
 /// committed none yet.
 fn committed_to(partition: &PartitionStatus, committed: Option<i64>) -> i64 {
     let committed = committed.unwrap_or(partition.sealed_offset);
-    // Offsets behind the last record have nothing to commit.
+    // Offsets after the last record have nothing to commit.
     let is_all = committed >= partition.next_offset;
     if is_all { committed.max(partition.read_to) } else { committed }
 }
@@ -503,7 +503,7 @@ mod tests {
         assert_eq!(ends.lag(0, 6_001 * S), behind(10, 1.0));
     }
 
-    /// Such an offset is the marker of a feed's last transaction: the log ends behind it, and it is never committed.
+    /// Such an offset is the marker of a feed's last transaction: the log ends after it, and it is never committed.
     #[test]
     fn offsets_without_a_record_are_not_behind_once_they_were_read() {
         let partition = |next_offset, read_to, sealed_offset| PartitionStatus {

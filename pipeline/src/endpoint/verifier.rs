@@ -127,7 +127,7 @@ impl VerifierView {
         Health {
             status,
             ready: status != State::Down,
-            // A verifier that has found a difference stays to report it: restarted, it would begin behind the
+            // A verifier that has found a difference stays to report it: restarted, it would begin after the
             // difference.
             live: !self.state.has_ended || self.state.followed.report.divergence.is_some(),
             node: self.node.clone(),
@@ -282,7 +282,7 @@ mod tests {
         let health = view.assess();
         assert!(!health.ready && health.live);
         assert!(health.told().starts_with("a difference at sequence 7: "), "{}", health.told());
-        // The thread ends with the difference. A supervisor must not restart the verifier, which would begin behind the
+        // The thread ends with the difference. A supervisor must not restart the verifier, which would begin after the
         // difference.
         view.state.has_ended = true;
         assert!(view.assess().live);

@@ -16,7 +16,7 @@ struct Channel<'a> {
     topic: &'a str,
     /// Contents, for a reader.
     about: &'static str,
-    /// What a running pipeline does with it; `None` if only other commands use it.
+    /// Action of a running pipeline on the topic; `None` if only other commands use it.
     action: Option<&'static str>,
 }
 

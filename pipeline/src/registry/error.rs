@@ -17,13 +17,13 @@ pub struct RegistryError {
 /// Kinds of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegistryProblem {
-    /// It cannot be reached, or cannot answer now: the only failure that may pass with a retry.
+    /// The registry cannot be reached, or cannot answer now: the only failure that may pass with a retry.
     Unreachable,
-    /// It asks for other credentials.
+    /// The registry asks for other credentials.
     Refused,
     /// A subject holds schemas that are incompatible with ours.
     Incompatible,
-    /// A schema registry does not give such an answer.
+    /// The answer is not that of a schema registry.
     Unexpected,
 }
 

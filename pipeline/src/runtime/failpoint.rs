@@ -4,7 +4,7 @@
 //!   stops the lane that gets the N-th batch of all.
 //! - `WARPTAPE_DEVICE_FAULTS=cuda:0=launch:40,cuda:1=hang:500:4000` makes devices fail. The faults are an error at a
 //!   launch, a hang of some milliseconds, no memory, and a lost device. The fault comes after N allocations
-//!   (`memory:N`), after N downloads (`gone:N`), or after uploads of so many bytes (`upload:BYTES`).
+//!   (`memory:N`), after N downloads (`gone:N`), or after uploads of BYTES bytes (`upload:BYTES`).
 //!   `cuda:0/background` is that device's stream for slices of risk tasks.
 
 /// Places for a process to die at.

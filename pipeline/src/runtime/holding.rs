@@ -50,9 +50,9 @@ pub(super) struct Waiting {
 pub(super) enum Held {
     /// The partition continues at these offsets.
     At(Assigned),
-    /// Its journals may still get entries.
+    /// The decision is put off, because journals with the partition may still get entries.
     Later,
-    /// Its offsets contradict each other.
+    /// The partition's offsets contradict each other.
     AtOdds(Odds),
 }
 
@@ -199,7 +199,7 @@ impl Holder {
     }
 }
 
-/// Returns the offset of an operator's next command to read: behind the newest answered one.
+/// Returns the offset of an operator's next command to read: after the newest answered one.
 pub(super) fn next_control(
     log: &dyn EventLog,
     topics: &Topics,

@@ -114,7 +114,7 @@ impl Journals {
         Ok(true)
     }
 
-    /// Returns the written end of each journal, behind uncommitted records.
+    /// Returns the written end of each journal, after uncommitted records.
     pub(super) fn written(&self) -> Result<Vec<i64>, LogError> {
         Ok(self.log.ends(&self.sources)?.into_iter().map(|end| end.written).collect())
     }

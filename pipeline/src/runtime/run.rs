@@ -52,7 +52,7 @@ pub fn run(
     result
 }
 
-/// Finds the offset at which operators' commands continue: behind the newest answered one, whatever the group has
+/// Finds the offset at which operators' commands continue: after the newest answered one, whatever the group has
 /// committed.
 fn hold_control(
     log: &dyn EventLog,
@@ -142,7 +142,7 @@ impl Shell {
             warn_of_missing(log.as_ref(), group, &topics.journal, config.ordinal, last)?;
         }
         let decoder = TickDecoder::with_source(config.schemas.clone()).by_rows(true);
-        // These are behind the last entry, which may have become visible since.
+        // These are after the last entry, which may have become visible since.
         let positions = journals.look()?.get(config.ordinal as usize).cloned();
         let positions = positions.unwrap_or_else(JournalPositions::beginning);
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref(), positions)?;

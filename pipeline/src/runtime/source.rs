@@ -101,9 +101,9 @@ struct SourceReader {
     requests: String,
     /// Topics that need every partition of the ticks.
     others: Vec<String>,
-    /// Partitions that these lack, with the time of the next report.
+    /// Partitions that one of `others` lacks, with the time of the next report.
     waiting: BTreeMap<i32, Instant>,
-    /// Time of the next check for them.
+    /// Time of the next check whether the partitions in `waiting` exist by now.
     next_look: Instant,
     /// Time of the next report of positions, even if records come without a pause.
     next_positions: Instant,

@@ -72,7 +72,7 @@ impl Transaction for EngineTransaction<'_> {
         }
         // A partition that went to another process meanwhile may be further by now.
         let mut offsets = self.request.offsets.iter().chain(&self.request.control.next).peekable();
-        // Parts of a snapshot alone tell nothing, and may be written twice.
+        // Snapshot parts alone do not tell the outcome of their transaction; they may be written twice.
         let tells = offsets.peek().is_some();
         for (source, next) in offsets {
             if log.committed(group, source)?.is_none_or(|committed| committed < *next) {

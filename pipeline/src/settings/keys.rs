@@ -113,7 +113,7 @@ impl Key {
         self.path.rsplit_once('.').map_or("", |(section, _)| section)
     }
 
-    /// Returns the path behind the key and a dot, without the quotes of names that contain dots; `None` for other
+    /// Returns the path after the key and a dot, without the quotes of names that contain dots; `None` for other
     /// paths.
     pub fn entry_of(&self, path: &str) -> Option<String> {
         Some(path.strip_prefix(self.path)?.strip_prefix('.')?.replace('"', ""))

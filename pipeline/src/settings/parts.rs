@@ -83,7 +83,7 @@ pub struct TaskPolicySettings {
     pub shadow: Option<ShadowConfig>,
 }
 
-/// Builds the settings from checked values, on a machine with so many cores and these GPUs.
+/// Builds the settings from checked values, on a machine with `cores` cores and these GPUs.
 pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Inventory>) -> Settings {
     let mut engine = EngineSettings::read(values);
     if engine.node.is_empty() {

@@ -155,8 +155,8 @@ pub fn is_device(text: &str) -> bool {
     DeviceSyntax::parse(text).is_some()
 }
 
-/// Returns one lane of weight 1 for each lane of the devices, in order, on a machine of so many cores and usable GPUs.
-/// If all are on GPUs, stand-by lanes of weight 0 on the CPU follow.
+/// Returns one lane of weight 1 for each lane of the devices, in order, on a machine of `cores` cores and `gpus`
+/// usable GPUs. If all are on GPUs, stand-by lanes of weight 0 on the CPU follow.
 pub fn lanes(devices: &[String], cores: usize, gpus: usize) -> Vec<LaneSpec> {
     let spare_cores = cores.saturating_sub(1);
     // GPU of each lane; `None` for a lane on the CPU.

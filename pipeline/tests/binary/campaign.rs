@@ -130,7 +130,7 @@ pub trait Scene {
     fn feed_file(&self, file: &str, arguments: &[&str]) -> Running;
     /// Damages a copy of the log, which nobody writes, and checks the reports on it.
     fn check_damaged_copy(&self, random: &mut Random);
-    /// Waits until the log has the ticks that the feed reports, and so many other ticks and other records.
+    /// Waits until the log has the ticks that the feed reports, and `others`: numbers of other ticks and other records.
     fn await_published(&self, seed: u64, summary: &str, others: [u64; 2]);
     /// Lets a last run process the rest, and stops it.
     fn drain(&self, run: Running);

@@ -269,7 +269,7 @@ fn windows(path: &Path, told: &Log) {
             _ => None,
         })
         .collect();
-    // The window begins behind the outcome of a commit in the middle.
+    // The window begins after the outcome of a commit in the middle.
     let (index, _) = ended[ended.len() / 2];
     let middle = &told.entries[index + 1];
     let earlier: i64 = ended.iter().filter(|(other, _)| *other <= index).map(|(_, signals)| signals).sum();

@@ -115,7 +115,7 @@ fn a_file_of_bad_lines_is_no_success() {
     assert_eq!(std::fs::read_to_string(folder.join("bad.csv.bad")).expect("written").lines().count(), 3);
 }
 
-/// Returns a month of aggregated trades with every other row so many days ahead.
+/// Returns a month of aggregated trades with every other row `days` days ahead.
 fn interleaved(days: u64) -> String {
     let rows = (0..10).flat_map(|row: u64| [(row, 0), (row, days)]);
     rows.fold(String::new(), |text, (row, days)| {

@@ -160,7 +160,7 @@ fn fill_and_make_space(disk: &Disk) {
     let (_, error) = texts(&feed(folder, &url, "2"), 1);
     expect_full(&error);
     disk.make_space();
-    // The place where space runs out is not fixed: it may be before the first tick, or behind some.
+    // The place where space runs out is not fixed: it may be before the first tick, or after some.
     assert_eq!(ticks(folder, &url), before + said_published(&error), "{error}");
 }
 

@@ -282,7 +282,7 @@ fn wrong_times_are_not_followed() {
     let folder = market(1);
     let folder = folder.path();
     let mut lines: Vec<String> = rows(60, 60).lines().map(str::to_owned).collect();
-    // Seven rows in a row, the first one behind the gap, and one among others.
+    // Seven rows in a row, the first one after the gap, and one among others.
     for line in (20..27).chain([61, 90]) {
         lines[line] = format!("V:A,{},1,1", START_MS + 300 * DAY_MS);
     }
@@ -314,7 +314,7 @@ fn a_feed_that_is_broken_off_or_grows_is_followed_all_the_same() {
         run(folder.path())
     };
     assert_eq!((whole.late, whole.dead), (0, 0));
-    // The feed is interrupted somewhere behind the gap.
+    // The feed is interrupted somewhere after the gap.
     let folder = market(2);
     let folder = folder.path();
     write(folder, "a.csv", &rows(40, 60));

@@ -373,7 +373,7 @@ fn captured_trade(id: u32) -> String {
     )
 }
 
-/// Captures are published up to their bad line. A feed continues behind that line, but not in a changed file.
+/// Captures are published up to their bad line. A feed continues after that line, but not in a changed file.
 #[test]
 fn a_capture_that_was_fed_in_part_and_has_changed_is_refused() {
     let folder = folder();

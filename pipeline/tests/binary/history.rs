@@ -63,7 +63,7 @@ pub fn copy_records(all: &[Vec<Record>], to: &SqliteLog, topic: &str) {
 }
 
 /// Lives by the journal: numbers of begun lives, of partitions restored from a snapshot, and of those with ticks to
-/// redo behind it.
+/// redo after it.
 #[derive(Debug, Default)]
 pub struct Lives {
     pub began: u64,

@@ -124,7 +124,7 @@ fn position(connection: &mut redis::Connection, prefix: &str, partition: i32) ->
     })
 }
 
-/// Returns the offset behind each partition's last record; on Kafka, the partition ends farther behind.
+/// Returns the offset after each partition's last record; on Kafka, the partition's end is further on.
 fn record_ends(log: &dyn EventLog, topic: &str) -> Vec<i64> {
     let end = |partition| records(log, topic, partition).last().map_or(0, |record| record.offset + 1);
     (0..ends(log, topic).len() as i32).map(end).collect()
@@ -175,7 +175,7 @@ fn expect_equal(log: &SqliteLog, connection: &mut redis::Connection, prefix: &st
     }
 }
 
-/// The same for any log, with a prefix of topics; on Kafka, a position may lie behind the last record.
+/// The same for any log, with a prefix of topics; on Kafka, a position may lie after the last record.
 #[track_caller]
 pub fn expect_equal_on(log: &dyn EventLog, topics: &str, connection: &mut redis::Connection, prefix: &str) {
     let prefix = &format!("{prefix}{topics}");

@@ -60,7 +60,7 @@ fn encoded(request_id: &str, partition: i32, outcome: Value) -> Vec<u8> {
     value
 }
 
-/// Returns a time so many seconds ago, as the create time of a record.
+/// Returns the time `seconds` seconds ago, as the create time of a record.
 fn ago(seconds: u64) -> i64 {
     warptape_pipeline::clock::wall_clock_ns() - seconds as i64 * 1_000_000_000
 }

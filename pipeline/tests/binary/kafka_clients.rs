@@ -63,7 +63,7 @@ impl Setup {
         Running::start(self.path(), &["run", "-c", "w.toml"])
     }
 
-    /// Waits until so many ticks and so many other records are in the log and processed, then stops the pipeline.
+    /// Waits until `ticks` ticks and `others` other records are in the log and processed, then stops the pipeline.
     /// Returns its summary.
     #[track_caller]
     pub fn drain(&self, mut run: Running, ticks: u64, others: u64) -> String {
@@ -88,7 +88,7 @@ impl Setup {
         });
     }
 
-    /// Returns the offset behind the last record: the end of a partition may lie behind a transaction's marker.
+    /// Returns the offset after the last record: the end of a partition may lie after a transaction's marker.
     fn after_last_record(&self, source: &TopicPartition) -> i64 {
         let mut reader = self.log.reader(std::slice::from_ref(source)).expect("a partition of the cluster");
         let end = reader.offsets(source).expect("the cluster answers").next;
@@ -116,7 +116,7 @@ impl Setup {
     }
 }
 
-/// Returns the number behind a word at the start of a line of the summary.
+/// Returns the number after a word at the start of a line of the summary.
 #[track_caller]
 fn figure(summary: &str, name: &str) -> usize {
     let line = summary.lines().find(|line| line.split_whitespace().next() == Some(name));
@@ -149,7 +149,7 @@ fn the_examples_in_python_publish_ticks_and_read_signals() {
         let symbol = signal["symbol"].as_str().expect("a symbol");
         assert!(symbol.starts_with("PYTHON:SYM") && signal["bar_end_ns"].as_i64() > Some(0), "{line}");
     }
-    // A returning group continues behind the records that it printed.
+    // A returning group continues after the records that it printed.
     assert_eq!(read(&setup.topic("second"), &["--exit-at-end"]), "");
 
     let (verified, _) = texts(&warptape(setup.path(), &["replay", "verify", "--outputs", "-c", "w.toml"]), 0);

@@ -70,7 +70,7 @@ impl Cluster {
         cluster
     }
 
-    /// Starts a market of so many ticks.
+    /// Starts a feed of `ticks` synthetic ticks.
     fn start_feed(&self, folder: &Path, ticks: &str, per_second: &str) -> Running {
         let synth = ["feed", "synth", "--symbols", "60", "--ticks", ticks, "--batch", "8"];
         let rest = ["--rate", per_second, "-c", "w.toml", "--log", &self.url];

@@ -186,7 +186,7 @@ impl Market {
         reader
     }
 
-    /// Returns the offset behind the last tick of each partition: on Kafka, the end lies behind a marker after it.
+    /// Returns the offset after the last tick of each partition: on Kafka, the end also lies after a marker.
     fn behind_last(&self, log: &dyn EventLog) -> Vec<i64> {
         let ticks = self.topic("ticks");
         (0..PARTITIONS).map(|partition| behind(&records(log, &ticks, partition))).collect()
@@ -235,7 +235,7 @@ impl Market {
 
     fn drain_on(&self, mut run: Running, log: &dyn EventLog) -> String {
         let all = self.behind_last(log);
-        // A partition may be read, and committed, beyond the markers behind its last tick.
+        // A partition may be read, and committed, beyond the markers after its last tick.
         let is_done = |done: &Vec<i64>| done.iter().zip(&all).all(|(done, end)| done >= end);
         run.run_while_moving("all ticks are processed", || {
             let done = self.committed(log);
@@ -246,7 +246,7 @@ impl Market {
         summary
     }
 
-    /// Waits until so many ticks and so many other records are readable.
+    /// Waits until `ticks` ticks and `others` other records are readable.
     #[track_caller]
     pub fn await_ticks(&self, ticks: u64, others: u64) {
         TickReader::new(&self.log, &self.topic("ticks"), PARTITIONS).await_all(ticks, others);
@@ -318,7 +318,7 @@ impl Market {
     }
 
     /// Verifies the log, which has these outputs. For partitions whose first ticks were removed, it compares the
-    /// outputs of ticks behind a snapshot, and no risk results.
+    /// outputs of ticks after a snapshot, and no risk results.
     #[track_caller]
     fn verify(&self, found: &Outputs) {
         let verify = self.arguments(&["replay", "verify", "--outputs"], &self.url);
@@ -369,7 +369,7 @@ impl Market {
     }
 }
 
-/// Returns the offset behind the last record.
+/// Returns the offset after the last record.
 pub fn behind(records: &[Record]) -> i64 {
     records.last().map_or(0, |last| last.offset + 1)
 }
@@ -448,7 +448,7 @@ impl TickReader {
         self.found[0] += columns.len() as u64;
     }
 
-    /// Waits until so many ticks and so many other records came.
+    /// Waits until `ticks` ticks and `others` other records came.
     #[track_caller]
     pub fn await_all(mut self, ticks: u64, others: u64) {
         let (mut found, mut since) = ([0; 2], Instant::now());

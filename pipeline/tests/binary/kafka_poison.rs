@@ -19,7 +19,7 @@ use super::kafka_market::{Market, PARTITIONS};
 use super::outputs::records;
 use super::processes::{texts, warptape};
 
-/// Ticks before each record of poison, and behind the last.
+/// Ticks before each record of poison, and after the last.
 const TICKS_BETWEEN: i64 = 5;
 
 /// Avro's long.
@@ -243,7 +243,7 @@ fn poison_of_every_kind_is_one_dead_letter_and_the_partition_goes_on() {
             assert_eq!(found, expected, "partition {partition}");
             *by_reason.entry(found.1).or_default() += 1;
         }
-        // Each of these ticks closes a bar, including those behind the last poison.
+        // Each of these ticks closes a bar, including those after the last poison.
         let signals = records(&market.log, &market.topic("signals"), partition).len();
         let good = values.len() - rejected.len();
         assert!(signals >= good, "partition {partition}: {signals} signals of {good} ticks");

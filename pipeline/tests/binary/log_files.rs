@@ -111,7 +111,7 @@ fn a_log_is_checked_copied_and_recovered() {
     let (said, _) = texts(&warptape(folder, &["log", "check", "--log", "sqlite:copy.db"]), 0);
     assert!(said.ends_with(": whole\n"), "{said}");
 
-    // One flipped bit in the write-ahead log loses everything behind it.
+    // One flipped bit in the write-ahead log loses everything after it.
     let wal = folder.join("w.db-wal");
     let mut bytes = std::fs::read(&wal).expect("it is there");
     let middle = bytes.len() / 2;
@@ -131,7 +131,7 @@ fn a_log_is_checked_copied_and_recovered() {
     let (said, _) = on_log(folder, &["log", "check"], 0);
     assert!(said.contains("given up   ticks/") && said.ends_with(": whole\n"), "{said}");
 
-    // The pipeline continues behind the lost ticks.
+    // The pipeline continues after the lost ticks.
     on_log(folder, &["feed", "synth", "--symbols", "20", "--ticks", "1000", "--seed", "5"], 0);
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
     let mut run = Running::start(folder, &[&["run"][..], &LOG].concat());
@@ -182,8 +182,8 @@ fn files_of_a_log_are_for_their_owner_alone() {
     }
 }
 
-/// Runs the binary under a limit of the shell's `ulimit`. The process ends by itself, or is told to end after so many
-/// seconds. It must give a reason if it cannot go on. Returns true if it could.
+/// Runs the binary under a limit of the shell's `ulimit`. The process ends by itself, or is told to end after
+/// `told_after_s` seconds. It must give a reason if it cannot go on. Returns true if it could.
 pub fn check_limited(folder: &Path, limit: &str, told_after_s: Option<u32>, command: &[&str]) -> bool {
     let told_after = told_after_s.map(|seconds| vec!["--preserve-status".to_owned(), seconds.to_string()]);
     let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");

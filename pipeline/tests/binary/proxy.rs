@@ -25,9 +25,9 @@ pub enum Fault {
     Latency(Duration),
     /// Connections are accepted, and nothing arrives until the fault is over.
     BlackHole,
-    /// The answer to each end of a transaction arrives this much later, and delays all behind it.
+    /// The answer to each end of a transaction arrives this much later, and delays all after it.
     DelayedEndTxn(Duration),
-    /// Requests with records arrive only after the fault, and so do all behind them on their connections.
+    /// Requests with records arrive only after the fault, and so do all after them on their connections.
     HeldRecords,
 }
 

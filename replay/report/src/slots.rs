@@ -94,7 +94,7 @@ impl<T> Slots<T> {
         })
     }
 
-    /// Begin of slot `index`, counted from the first, ns since the epoch.
+    /// Start of slot `index`, counted from the first, ns since the epoch.
     pub fn begin_ns(&self, index: usize) -> i64 {
         let first = self.span.map_or(0, |(first, _)| first.div_euclid(self.width_ns()));
         let begin = (i128::from(first) + index as i128) * i128::from(self.width_ns());

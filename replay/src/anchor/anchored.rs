@@ -51,7 +51,7 @@ pub enum AnchoredError {
         /// The I/O error.
         source: io::Error,
     },
-    /// It holds no anchor.
+    /// The place holds no anchor.
     #[error(
         "{place}: holds no anchor ({unreadable} lines are not anchors, {foreign} anchors are signed with other keys)"
     )]

@@ -59,14 +59,14 @@ pub struct PartFacts {
     pub epoch: i64,
     /// Number of rows.
     pub rows: i64,
-    /// First offset of their arrivals; `None` if it is not known.
+    /// Offset of the rows' first tick record; `None` if it is not known.
     pub first_offset: Option<i64>,
-    /// Offset behind the last; `None` if it is not known.
+    /// Offset after the rows' last tick record; `None` if it is not known.
     pub next_offset: Option<i64>,
-    /// Time at which the first of them arrived, ns since the epoch.
+    /// Time at which the first row arrived, ns since the epoch.
     pub came_ns: Option<i64>,
-    /// Their ticks by symbol, most ticks first; `None` if the log no longer tells. Rows that move a watermark have no
-    /// symbol.
+    /// Ticks of the rows by symbol, most ticks first; `None` if the log no longer tells. Rows that move a watermark have
+    /// no symbol.
     pub symbols: Option<Vec<SymbolRows>>,
 }
 
@@ -182,7 +182,7 @@ fn find_batch(
         }
         progress(ReplayProgress { phase: Phase::Journal, done: (entries.range.next - first) as u64, total });
         next = first;
-        // Leaps over the entries that must precede the first batch seen, as long as that batch is behind the wanted
+        // Leaps over the entries that must precede the first batch seen, as long as that batch is after the wanted
         // one.
         let (Some(most_a_step), Some(mut seen)) = (most_a_step, earliest) else { continue };
         while seen.1 > number {

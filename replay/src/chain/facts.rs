@@ -109,7 +109,7 @@ pub struct ArrivalFacts {
     pub at_ns: i64,
     /// First offset of the records.
     pub first_offset: i64,
-    /// Offset behind the last.
+    /// Offset after the last.
     pub next_offset: i64,
     /// Group of the symbol.
     pub group: i32,
@@ -163,7 +163,7 @@ pub struct TransactionFacts {
     pub sealed_ns: Option<i64>,
     /// First tick record of the partition in it.
     pub first_offset: i64,
-    /// Tick record behind the last one in it.
+    /// Tick record after the last one in it.
     pub next_offset: i64,
     /// Number of its signals of the partition.
     pub signals: i64,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::Started;
 
-/// Distance, in offsets, between a mark and the next one made behind it.
+/// Distance, in offsets, between a mark and the next one made after it.
 pub(super) const MARK_OFFSETS: i64 = 256;
 /// Most marks kept. A state has some kilobytes, and some megabytes if many risk tasks wait.
 const MARKS_MAX: usize = 48;

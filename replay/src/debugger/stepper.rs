@@ -181,7 +181,7 @@ impl<'a> Stepper<'a> {
         Ok(reach.last)
     }
 
-    /// The error for a place without an entry at or behind it; it names the existing range.
+    /// The error for a place without an entry at or after it; it names the existing range.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -236,7 +236,7 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    /// Goes to the first entry at or behind a bound; to the last entry if there is none. If the bound is before the
+    /// Goes to the first entry at or after a bound; to the last entry if there is none. If the bound is before the
     /// first entry, goes to that. `progress` gets the offset from time to time, and returns true to go on.
     ///
     /// # Errors
@@ -249,7 +249,7 @@ impl<'a> Stepper<'a> {
         let offset = self.entries.bound(Some(bound))?.unwrap_or(self.first).max(self.first);
         if offset < self.entries.range.next {
             let found = self.go_to_offset(offset, progress)?;
-            // There may be offsets without an entry behind the last entry.
+            // There may be offsets without an entry after the last entry.
             return Ok(if self.here.offset < offset && found == Found::Here {
                 Found::Nothing
             } else {
@@ -323,7 +323,7 @@ impl<'a> Stepper<'a> {
         Ok(Found::Nothing)
     }
 
-    /// Goes to the first entry at or behind an offset; to the last entry if there is none.
+    /// Goes to the first entry at or after an offset; to the last entry if there is none.
     fn go_to_offset(
         &mut self,
         offset: i64,

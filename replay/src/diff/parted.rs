@@ -20,9 +20,9 @@ pub struct Parted {
     pub journal: i32,
     /// Number of equal entries from the first one on, apart from times and measurements.
     pub alike: u64,
-    /// The place where they part; `None` if one ends first, or both end together.
+    /// The place where the journals part; `None` if one ends first, or both end together.
     pub at: Option<PartedAt>,
-    /// Number of further entries of each journal behind the end of the other, if they do not part.
+    /// Number of further entries of each journal after the end of the other, if the journals do not part.
     pub more: [u64; 2],
     /// Number of starts before that place with different configurations, which do not count as equal.
     pub starts_unlike: u64,

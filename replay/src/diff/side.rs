@@ -107,7 +107,7 @@ pub struct LaneWork {
     pub batches: u64,
     /// Rows of these batches.
     pub rows: i64,
-    /// Time that the lane worked on them, ns.
+    /// Time that the lane worked on these batches, ns.
     pub service_ns: i64,
 }
 

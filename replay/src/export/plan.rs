@@ -107,7 +107,7 @@ struct Scan {
     segments: Segments,
     /// True until the journal being read has a start or checkpoint, so that its configuration is unknown.
     is_headless: bool,
-    /// By partition of the journal: sequence behind the last entry.
+    /// By partition of the journal: sequence after the last entry.
     next_sequences: Vec<Option<i64>>,
     /// By partition of the ticks: first tick record of the window's transactions.
     first_sealed: BTreeMap<i32, i64>,
@@ -337,7 +337,7 @@ impl Planning<'_> {
         }
         let source = TopicPartition { topic: sources.ticks.clone(), partition };
         let (_, last) = partition_point(self.log, source, all, |record| Ok(record.offset < caused.first))?;
-        // The tick before the window proves to readers of the file that none is missing behind it.
+        // The tick before the window proves to readers of the file that none is missing after it.
         let first = last.unwrap_or(all.first);
         Ok(OffsetRange { first, next: next.max(first) })
     }
@@ -420,7 +420,7 @@ impl Planning<'_> {
         self.plan_topic(&sources.control_results, cuts.iter().map(|cut| cut.results).collect());
     }
 
-    /// Offset behind the first `count` records of a range.
+    /// Offset after the first `count` records of a range.
     fn behind(&self, source: TopicPartition, range: OffsetRange, count: i64) -> Result<i64, LogError> {
         let mut reader = PartitionReader::open(self.log, source, range)?;
         let mut next = range.first;

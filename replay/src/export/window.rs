@@ -27,7 +27,7 @@ pub enum Bound {
 pub struct Window {
     /// The first entry of the window; `None` for the journal's first one.
     pub since: Option<Bound>,
-    /// The first entry behind the window; `None` for no end.
+    /// The first entry after the window; `None` for no end.
     pub until: Option<Bound>,
     /// Journal partition of `Offset` and `Sequence` bounds. In the other partitions, the time of the entry there is the
     /// bound.
@@ -87,7 +87,7 @@ pub(super) fn wanted(
         let at = match (bound, searches.get_mut(own).and_then(Option::as_mut)) {
             (None, _) => None,
             (Some(Bound::TimeNs(at_ns)), _) => Some((None, at_ns)),
-            // The journal is empty, so no entry lies behind the bound.
+            // The journal is empty, so no entry lies after the bound.
             (Some(_), None) => Some((None, i64::MAX)),
             (Some(bound), Some(search)) => {
                 let offset = search.first_at(bound)?;
@@ -135,7 +135,7 @@ pub(super) fn begin_before(
     Ok(if search.has_before(begin)? { begin } else { range.first })
 }
 
-/// The end at which no transaction is cut: behind the window's last entry that seals one, or else behind the first such
+/// The end at which no transaction is cut: after the window's last entry that seals one, or else after the first such
 /// entry after it. `None` at the end of the journal.
 pub(super) fn end_behind(
     log: &dyn EventLog,
@@ -176,7 +176,7 @@ impl Search {
         Ok(Self { reader: PartitionReader::open(log, source, range)?, range })
     }
 
-    /// The first offset whose entry, or the entry that follows it, is at or behind a bound.
+    /// The first offset whose entry, or the entry that follows it, is at or after a bound.
     fn first_at(&mut self, bound: Bound) -> Result<i64, ReplayError> {
         let is_before = |entry: &JournalEntry| match bound {
             Bound::TimeNs(at_ns) => entry.at_ns < at_ns,
@@ -197,7 +197,7 @@ impl Search {
         Ok(low)
     }
 
-    /// The first entry at or behind an offset, with its own offset; records that are no entries are skipped.
+    /// The first entry at or after an offset, with its own offset; records that are no entries are skipped.
     fn entry_from(&mut self, offset: i64) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
         if offset >= self.range.next {
             return Ok(None);
@@ -240,7 +240,7 @@ impl Search {
     }
 }
 
-/// For records ordered so that `is_before` holds up to some place: the first offset behind them, and the offset of the
+/// For records ordered so that `is_before` holds up to some place: the first offset after them, and the offset of the
 /// last of them.
 pub(super) fn partition_point(
     log: &dyn EventLog,

@@ -25,7 +25,7 @@ pub(super) struct JournalFollower {
     config: Option<Arc<str>>,
     /// Partitions in the last transaction that was read. The next transaction confirms that it was committed unchanged.
     in_flight: Vec<i32>,
-    /// First record of each state that began behind removed records, by partition.
+    /// First record of each state that began after removed records, by partition.
     folds: BTreeMap<i32, i64>,
 }
 
@@ -59,7 +59,7 @@ impl JournalFollower {
         self.check.is_headless()
     }
 
-    /// True if so many transactions wait to be compared that no more are read.
+    /// True if `waiting_max` transactions or more wait to be compared; then no more are read.
     pub(super) fn is_full(&self, partitions: &BTreeMap<i32, PartitionFollower>, waiting_max: usize) -> bool {
         let number = self.source.partition;
         partitions.values().map(|follower| follower.waiting(number)).sum::<usize>() >= waiting_max

@@ -27,7 +27,7 @@ pub(super) struct Account {
     pub(super) sequence: i64,
     /// The stage configuration under which its ticks were processed.
     pub(super) config: Arc<str>,
-    /// First record of its state, if the state began behind removed records when the partition was assigned.
+    /// First record of its state, if the state began after removed records when the partition was assigned.
     pub(super) fold: Option<i64>,
     pub(super) range: SealedRange,
     pub(super) state: AccountState,
@@ -83,7 +83,7 @@ pub(super) struct PartitionFollower {
     /// Next tick record at which a possible gap was seen: the journals were read to their ends, and only later records
     /// were accounted for.
     gap_at: Option<i64>,
-    /// The stages before the next tick record, with their configuration and, if their state began behind removed
+    /// The stages before the next tick record, with their configuration and, if their state began after removed
     /// records, its first record.
     state: Option<(Arc<str>, Option<i64>, Rerun)>,
     /// Offsets of the next records of signals, late ticks and dead letters; `None` if they have to be searched for.
@@ -205,7 +205,7 @@ impl PartitionFollower {
             return Ok(chain);
         };
         if is_headless {
-            // The comparison begins again behind the gap.
+            // The comparison begins again after the gap.
             self.notes.push(format!(
                 "outputs of offsets {next} to {} are not compared, because no readable entry accounts for them",
                 resumed.range.first

@@ -50,9 +50,9 @@ pub enum Item {
 /// A time within a life in which nothing was recorded, a quarter of a second at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Hole {
-    /// The last entry before it.
+    /// The last entry before the hole.
     pub from: Moment,
-    /// The first entry behind it.
+    /// The first entry after the hole.
     pub until: Moment,
     /// The cause, as far as the journal tells.
     pub cause: HoleCause,
@@ -237,7 +237,7 @@ pub enum Trigger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchEnd {
-    /// It came back.
+    /// The lane has done the batch.
     Completed {
         /// The entry with which the engine learned of it.
         at: Moment,
@@ -246,7 +246,7 @@ pub enum BatchEnd {
         /// Return of the lane's previous batch, ns since the epoch; `None` if there was none in this history.
         lane_free_ns: Option<i64>,
     },
-    /// Its lane was lost.
+    /// The lane was lost.
     Lost(Moment),
     /// The life or the history ended first.
     Open,
@@ -362,7 +362,7 @@ pub enum RoundEnd {
     Rejected,
     /// Its deadline passed.
     Expired,
-    /// It was shed, because tasks had waited for too long.
+    /// The scheduler shed the task, because tasks had waited for too long.
     Shed,
     /// Its request was withdrawn, or its partition was revoked.
     Dropped,

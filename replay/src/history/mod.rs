@@ -214,7 +214,7 @@ impl History {
         self.end_life();
     }
 
-    /// Ends the history at the end of the journal or of the life. Entries behind the last committed transaction are a
+    /// Ends the history at the end of the journal or of the life. Entries after the last committed transaction are a
     /// transaction of their own, without ticks, for example those of a process that drained.
     pub fn finish_journal(&mut self) {
         if let (None, true) = (&self.transaction, self.has_outcomes)

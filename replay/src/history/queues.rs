@@ -17,11 +17,11 @@ const UNSEALED_MAX: usize = 1 << 18;
 /// The known state of a partition.
 #[derive(Default)]
 pub(super) struct Partition {
-    /// Offset behind the last arrival.
+    /// Offset after the last arrival.
     position: Option<i64>,
     /// Offset from which all arrivals and batches of records are known.
     known_from: Option<i64>,
-    /// Offset behind the last sealed record.
+    /// Offset after the last sealed record.
     sealed: i64,
     groups: BTreeMap<GroupIndex, Group>,
     /// Waiting rows of all groups.
@@ -228,7 +228,7 @@ fn pieces_of(batch: &Batch, partition: PartitionId) -> impl Iterator<Item = &Pie
     batch.parts.iter().filter(move |part| part.partition == partition).flat_map(|part| &part.pieces)
 }
 
-/// Offset behind the last record of a partition in a batch; `None` if it is not known.
+/// Offset after the last record of a partition in a batch; `None` if it is not known.
 fn behind(batch: &Batch, partition: PartitionId) -> Option<i64> {
     pieces_of(batch, partition).filter_map(|piece| piece.arrival.offsets).map(|(_, next)| next).max()
 }

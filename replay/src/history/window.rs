@@ -136,7 +136,7 @@ impl HistoryReader {
         })
     }
 
-    /// The items that end with the next entry, with its offset; behind the last entry the open items, with the end
+    /// The items that end with the next entry, with its offset; after the last entry the open items, with the end
     /// offset; then `None`.
     pub(crate) fn next(&mut self) -> Result<Option<(i64, Vec<Item>)>, ReplayError> {
         if self.is_finished {
@@ -182,7 +182,7 @@ impl Entries<'_> {
         Ok(OffsetRange { first, next })
     }
 
-    /// The offset of the first entry at or behind a bound; `None` without a bound.
+    /// The offset of the first entry at or after a bound; `None` without a bound.
     pub(crate) fn bound(&self, bound: Option<Bound>) -> Result<Option<i64>, ReplayError> {
         Ok(match bound {
             None => None,

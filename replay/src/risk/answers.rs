@@ -28,7 +28,7 @@ pub(super) struct Answers {
 #[derive(Default)]
 pub(super) struct Missing {
     count: u64,
-    /// The first of them; `None` if there is none.
+    /// The first request without a result; `None` if there is none.
     first: Option<Unanswered>,
 }
 
@@ -157,7 +157,7 @@ impl Missing {
         self.count += 1;
     }
 
-    /// The first of them; `None` if there is none.
+    /// The first request without a result; `None` if there is none.
     pub(super) fn first(&self) -> Option<&Unanswered> {
         self.first.as_ref()
     }

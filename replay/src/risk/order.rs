@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use warptape_schemas::journal::AsOf;
 
-/// The order of all markets: each comes behind those with an earlier offset of one of its partitions, otherwise in the
+/// The order of all markets: each comes after those with an earlier offset of one of its partitions, otherwise in the
 /// given order. There is no such order, for example, if several processes took markets of the same partitions. Then the
-/// one with the least sum of offsets goes first, and the rest is ordered behind it.
+/// one with the least sum of offsets goes first, and the rest is ordered after it.
 pub(super) fn by_market<'a>(markets: impl Iterator<Item = &'a [AsOf]>) -> Vec<usize> {
     // Among one process's markets with the same offset of one partition, an older one is no further in any other
     // partition.

@@ -40,7 +40,7 @@ pub(super) fn check(
         while is_answered.get(open) == Some(&true) {
             open += 1;
         }
-        // Requests behind the last one that was read were answered by an earlier process.
+        // Requests after the last one that was read were answered by an earlier process.
         let last_answered = open.checked_sub(1).map_or(-1, |last| requests[last].min(read));
         let first_open = requests.get(open).copied().unwrap_or(end);
         let next = seal.next_request.unwrap_or(before);

@@ -333,7 +333,7 @@ fn a_batch_and_a_lane_are_explained() {
     assert!(matches!(lane(LaneName::Index(2), Bound::Sequence(last)), Err(ReplayError::NoLane { .. })));
     let at = |at: Bound| lane(LaneName::Index(0), at);
     assert!(matches!(at(Bound::Offset(0)), Err(ReplayError::NothingBefore { .. })));
-    // The end lies behind the last entry, and nothing lies behind the end.
+    // The end lies after the last entry, and nothing lies after the end.
     assert_eq!(at(Bound::Sequence(last + 1)).unwrap().at.sequence, last);
     assert_eq!(at(Bound::Offset(last + 1)).unwrap().at.sequence, last);
     for beyond in [Bound::Sequence(last + 2), Bound::Offset(last + 2), Bound::Time(i64::MAX)] {
@@ -394,7 +394,7 @@ fn what_was_removed_from_the_journal_is_unknown() {
     let journal = records(log, "journal", 0);
     let last = records(log, "signals", 0).len() as i64 - 1;
     let whole = why_signal(log, &options(), 0, last, &mut |_| {}).unwrap();
-    // Only the `Sealed` entry and the entries behind it are left.
+    // Only the `Sealed` entry and the entries after it are left.
     let sealed = whole.transaction.sealed_sequence as usize;
     let log = Tampered::trimmed(log, "journal", 0, journal[sealed..].to_vec());
     let found = why_signal(&log, &options(), 0, last, &mut |_| {}).unwrap();

@@ -55,7 +55,7 @@ fn may_be_compacted(records: &[Record], at: usize) -> bool {
     newer(at).is_some_and(|newest| (0..at).filter_map(newer).all(|other| other > newest))
 }
 
-/// True if the blamed record is the corrupted one, or the one in its place or behind its copy.
+/// True if the blamed record is the corrupted one, or the one in its place or after its copy.
 fn is_blamed(
     found: &Result<Report, ReplayError>,
     (topic, partition, at): (&str, i32, i64),
@@ -117,7 +117,7 @@ fn check_with(topic: &str, plan: Plan) {
         let mut all = before.clone();
         let at = random.below(all.len() as u64) as usize;
         let corruption = ALL[random.below(ALL.len() as u64) as usize];
-        // A copy behind the last tick is a further tick that was not processed yet.
+        // A copy after the last tick is a further tick that was not processed yet.
         let is_further =
             ["ticks", "control"].contains(&topic) && corruption == Duplicated && at + 1 == all.len();
         if is_further || !corrupt(&mut all, at, corruption, &mut |end| random.below(end)) {

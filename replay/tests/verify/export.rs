@@ -286,7 +286,7 @@ fn removed_beginnings_are_no_difference() {
             assert_eq!(counts.iter().filter(|(found, all)| found < all).count(), 1);
         }
     }
-    // Ticks behind a snapshot are enough; behind the last snapshot the partition cannot be compared.
+    // Ticks after a snapshot are enough; after the last snapshot the partition cannot be compared.
     let ticks = records(&recording.log, "ticks", 0);
     for (removed, is_compared) in [(1, true), (20, true), (21, false)] {
         let log = Tampered::trimmed(&recording.log, "ticks", 0, ticks[removed..].to_vec());

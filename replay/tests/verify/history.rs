@@ -119,7 +119,7 @@ fn a_transaction_has_all_rows_of_its_records() {
     }
 }
 
-/// Entries behind the last committed `Sealed` form one more transaction, which exists: that of a process that drained.
+/// Entries after the last committed `Sealed` form one more transaction, which exists: that of a process that drained.
 /// A window that ends earlier does not have it.
 #[test]
 fn the_last_transaction_of_a_process_that_drained_was_committed() {

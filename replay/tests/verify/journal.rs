@@ -152,7 +152,7 @@ fn an_entry_with_a_hash_of_another_length_was_changed_after_it_was_written() {
     let recording = record(Plan::small(4));
     let divergence = diverged_journal(&recording, |journal| {
         let value = &mut journal[5].value;
-        // The hash of the state is before the entry's own hash: 16 digits behind their length.
+        // The hash of the state is before the entry's own hash: 16 digits after their length.
         let at = value.len() - (2 + 64) - (1 + 16);
         assert_eq!(value[at], 16 << 1);
         value[at] = 15 << 1;
@@ -210,7 +210,7 @@ fn check_stored(lines: &str) {
     let log = Tampered::new(&recording.log, "journal", 0, journal.clone());
     let report = verified(&log, &journal_only()).unwrap();
     assert_eq!((report.entries as usize, report.divergence), (count, None));
-    // Stored states are read as well: the decisions behind the last checkpoint follow from its state.
+    // Stored states are read as well: the decisions after the last checkpoint follow from its state.
     let is_first_part = |input: &Input| matches!(input, Input::Checkpoint(part) if part.part == 0);
     let Some(&last) = positions(&journal, is_first_part).last() else { return };
     let log = Tampered::trimmed(&recording.log, "journal", 0, journal[last..].to_vec());

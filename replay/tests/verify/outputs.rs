@@ -129,7 +129,7 @@ fn late_ticks_and_dead_letters_are_compared() {
     }
 }
 
-/// So many late ticks follow the change that the rerun ends before it reaches the last signals.
+/// Many late ticks follow the change: the rerun ends before it reaches the last signals.
 #[test]
 fn a_changed_late_tick_is_not_blamed_on_signals() {
     let recording = record(Plan { records: 260, ..Plan::small(14) });

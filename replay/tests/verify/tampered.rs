@@ -59,7 +59,7 @@ impl EventLog for Tampered<'_> {
         self.log.create_topics(topics)
     }
 
-    /// Records appended behind the end move it; records that are removed do not, as in a damaged log.
+    /// Records appended after the end move it; records that are removed do not, as in a damaged log.
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
         let mut topics = self.log.topics()?;
         let topic = topics.iter_mut().find(|topic| topic.spec.name == self.source.topic).unwrap();

@@ -30,13 +30,13 @@ pub enum NetworkError {
         bytes: usize,
     },
     /// The bytes name an architecture that does not exist.
-    #[error("the network is of architecture {architecture}, and there are 0 (paper) and 1 (improved)")]
+    #[error("the network has the unknown architecture {architecture}; known are 0 (paper) and 1 (improved)")]
     Architecture {
         /// Its number.
         architecture: u8,
     },
     /// The network is for an impossible number of lanes.
-    #[error("the network is for {lanes} lanes, and there are from 1 to {LANES_MAX}")]
+    #[error("the network is for {lanes} lanes; a network is for 1 to {LANES_MAX}")]
     Lanes {
         /// The number.
         lanes: usize,
@@ -71,7 +71,7 @@ pub enum NetworkError {
     },
     /// A sum could leave 32 bits.
     #[error(
-        "output {output} of a layer could come to {most}, which 32 bits do not hold: its weights are too large"
+        "output {output} of a layer could reach {most}, which does not fit into 32 bits: its weights are too large"
     )]
     Overflow {
         /// The output.

@@ -7,7 +7,7 @@
 //!                                      └► all lanes ──┴─────► context ──► value V          score = V + A − mean of A
 //! ```
 //!
-//! So it serves any number of lanes. Excluded lanes are in no mean and have no score.
+//! So the network serves any number of lanes. Excluded lanes are in no mean and have no score.
 
 use crate::error::NetworkError;
 use crate::features::{Features, LANE_FEATURES, TASK_FEATURES};

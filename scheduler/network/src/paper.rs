@@ -15,7 +15,7 @@ use crate::layer::Layer;
 use crate::log2::log2;
 use crate::state::{KIND_BUCKETS, LANES_MAX, LaneState, PRIORITIES, TaskState, WINDOWS};
 
-/// Lanes that the convolution sees: the one before, the lane itself and the one behind; 0 stands for a missing one.
+/// Lanes that the convolution sees: the one before, the lane itself and the one after; 0 stands for a missing one.
 pub const CONVOLUTION_LANES: usize = 3;
 
 /// The layers of the published architecture.

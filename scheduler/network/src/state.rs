@@ -32,9 +32,9 @@ pub struct TaskState {
 /// A lane that the task may go to, or that is excluded. Values out of range count as the nearest one in range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneState {
-    /// Tasks that wait for it alone, plus the one that it works on.
+    /// Number of tasks that wait for this lane alone, plus the one in progress.
     pub tasks: i64,
-    /// Predicted time for them, in nanoseconds.
+    /// Predicted time for these tasks, in nanoseconds.
     pub backlog_ns: i64,
     /// Predicted time for the task, in nanoseconds; 0 if it is unknown.
     pub task_ns: i64,

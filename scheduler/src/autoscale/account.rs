@@ -7,7 +7,7 @@ use super::{Autoscaler, Figures, LANES_E6_MAX, horizon, load_e6, load_that_count
 use crate::account::{Account, Comparison, Instead};
 
 impl Autoscaler {
-    /// Why so many lanes are wanted after a window, which is not judged yet.
+    /// Explains the wanted number of lanes after a window that is not judged yet.
     pub(super) fn account(&self, figures: &Figures) -> Account {
         let mut account = Account::default();
         let config = &self.config;

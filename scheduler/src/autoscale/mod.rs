@@ -125,7 +125,7 @@ fn load_that_counts(config: &AutoscaleConfig, seen: &Seen, busy_e6: i64) -> (i64
 }
 
 impl Autoscaler {
-    /// A state that has seen no window, in which so many lanes are wanted.
+    /// A state before the first window, in which `lanes` lanes are wanted.
     pub fn new(config: AutoscaleConfig, lanes: i32) -> Self {
         let stabilizer = Stabilizer::new(lanes.clamp(config.lanes_min, config.lanes_max));
         Self { config, forecast: Forecast::default(), stabilizer }

@@ -152,7 +152,7 @@ impl Loads {
         group.work.rows_per_s.unwrap_or(self.rows_unknown) + group.waiting_rows
     }
 
-    /// Time that a lane takes for so many rows, in nanoseconds.
+    /// Time that a lane takes for `rows` rows, in nanoseconds.
     pub(super) fn ns(&self, lane: LaneId, rows: i64) -> i64 {
         // A product that does not fit is more than a day.
         rows.saturating_mul(self.ps_per_row[lane as usize]).min(DURATION_NS_MAX * 1_000) / 1_000

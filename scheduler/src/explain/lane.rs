@@ -49,9 +49,9 @@ pub struct GroupElsewhere {
     pub partition: PartitionId,
     /// The group.
     pub group: GroupIndex,
-    /// The lane that has it; `None` while it moves, or is not placed.
+    /// The lane that has the group; `None` while the group moves, or is not placed.
     pub lane: Option<LaneId>,
-    /// Rows that wait for it on the host.
+    /// Rows that wait for the group on the host.
     pub waiting_rows: i64,
     /// The lane in question, as an alternative for this group.
     pub choice: Choice,

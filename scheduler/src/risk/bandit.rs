@@ -37,7 +37,7 @@ use watch::{Verdict, Watch};
 
 /// Share by which a slice moves its lane's slowness: 1/8.
 const SMOOTHING: i64 = 8;
-/// A lane's slowness halves with each so many slices of other lanes since its own last one, so that it is tried again.
+/// Slices of other lanes after which the slowness of an idle lane halves, so that the lane is tried again.
 const HALVES_AFTER: i64 = 256;
 /// Most tasks that are tracked at a time. Further tasks are not tracked: the earlier ones end sooner.
 const PENDING_MAX: usize = 1_024;
@@ -91,7 +91,7 @@ impl Pending {
 }
 
 impl Bandit {
-    /// A learner that knows nothing, for so many lanes.
+    /// A learner without experience, for `lanes` lanes.
     pub(crate) fn new(lanes: usize, hash: &mut StateHash) -> Self {
         let mut bandit = Self {
             model: Model::default(),
@@ -157,7 +157,7 @@ impl Bandit {
         self.refresh(hash);
     }
 
-    /// Moves a lane's slowness towards so many powers of two.
+    /// Moves a lane's slowness towards `2^log2`.
     fn found(&mut self, lane: LaneId, log2: i64) {
         let known = self.slowness(lane);
         let log2 = known + (log2 - known) / SMOOTHING;

@@ -78,7 +78,7 @@ impl LaneQueue {
 /// Time that a lane has worked on slices in the last second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Busy {
-    /// Begin of the present window; windows follow each other without a gap.
+    /// Start of the present window; windows follow each other without a gap.
     begin_ns: i64,
     in_window_ns: i64,
     in_last_ns: i64,
@@ -111,7 +111,7 @@ impl Busy {
         }
     }
 
-    /// Begin of the window that contains a time, and the work in the window before.
+    /// Start of the window that contains a time, and the work in the window before.
     fn window(&self, at_ns: i64) -> (i64, i64) {
         let begin_ns = at_ns - at_ns % WINDOW_NS;
         let in_last_ns = match begin_ns - self.begin_ns {

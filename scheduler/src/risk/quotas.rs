@@ -134,7 +134,7 @@ impl Quotas {
         std::iter::successors(own, |index| self.nodes[*index].parent)
     }
 
-    /// Checks whether a further task of a tenant fits, if so many tasks may be known in all.
+    /// Checks whether a further task of a tenant fits, if at most `tasks_max` tasks may be known in all.
     pub(crate) fn check(&self, tenant: &str, tasks_max: i64, at_ns: i64) -> Result<(), Refusal> {
         let mut grows = true;
         for node in self.path(tenant).map(|index| &self.nodes[index]) {
@@ -218,7 +218,7 @@ mod tests {
         Quota { name, parent, guaranteed, lendable, limit, rate_per_s: 0, burst: 0 }
     }
 
-    /// Has tenants ask in turn, and compares who gets in if so many tasks may be known.
+    /// Has tenants ask in turn, and checks who gets in if at most `tasks_max` tasks may be known.
     fn check(config: &[Quota], tasks_max: i64, asked: &str, expected: &str) {
         let (mut quotas, mut hash) = (Quotas::new(config), StateHash::default());
         let mut found = String::new();

@@ -17,7 +17,7 @@ const _: () = assert!(DURATION_NS_MAX.checked_mul(PERCENT).is_some());
 /// The reserve of one lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reserve {
-    /// Begin of the running slice of the reserve; `None` if there is none.
+    /// Start of the running slice of the reserve; `None` if there is none.
     begun_ns: Option<i64>,
     /// Earliest time at which the lane may begin a slice of the reserve.
     next_ns: i64,
@@ -30,7 +30,7 @@ impl Reserve {
         self.next_ns
     }
 
-    /// Notes the begin of a slice of the reserve.
+    /// Notes the start of a slice of the reserve.
     pub(crate) fn begin(&mut self, lane: &Lane, at_ns: i64, hash: &mut StateHash) {
         self.begun_ns = Some(at_ns);
         self.refresh(lane, hash);

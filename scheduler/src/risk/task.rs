@@ -248,7 +248,7 @@ impl Task {
         Due { quanta, due_ns, task: id }
     }
 
-    /// Cost of so many of its units.
+    /// Cost of `units` of its units.
     pub(crate) fn cost(&self, units: i64) -> i64 {
         units * self.spec.unit_cost
     }
@@ -269,7 +269,7 @@ impl Task {
         self.refresh(hash);
     }
 
-    /// Takes up to so many of the lowest open units.
+    /// Takes up to `units_max` of the lowest open units.
     pub(crate) fn take_open(&mut self, units_max: i64, hash: &mut StateHash) -> Units {
         let first = &mut self.open[0];
         hash.remove(first.hash(self.spec.id, ANY_LANE));
@@ -283,7 +283,7 @@ impl Task {
         taken
     }
 
-    /// Takes up to so many of the lowest units of a lane's share.
+    /// Takes up to `units_max` of the lowest units of a lane's share.
     pub(crate) fn take_share(&mut self, lane: LaneId, units_max: i64, hash: &mut StateHash) -> Units {
         let index = self.share_of(lane).expect("the lane's queue says that it has a share");
         let (_, share) = &mut self.shares[index];
@@ -298,7 +298,7 @@ impl Task {
         taken
     }
 
-    /// Takes up to so many of the highest units of a lane's share.
+    /// Takes up to `units_max` of the highest units of a lane's share.
     pub(crate) fn take_end_of_share(&mut self, lane: LaneId, units_max: i64, hash: &mut StateHash) -> Units {
         let index = self.share_of(lane).expect("the lane's queue says that it has a share");
         let (_, share) = &mut self.shares[index];

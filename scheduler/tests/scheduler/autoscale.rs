@@ -95,7 +95,7 @@ fn lanes_are_wanted_by_what_they_did_in_whole_windows() {
     assert_eq!(found, [(2 * S, 4), (5 * S, 1)]);
 }
 
-/// Explains the wish after a window in which lanes worked so many times 100 ms, of two lanes.
+/// Explains the wish after a window in which two lanes worked `parts` times 100 ms.
 fn explained(parts: i64) -> Explanation {
     let mut world = World::new(Some(autoscale()));
     world.step(S, &Input::Woke(Woke {}));

@@ -326,7 +326,7 @@ fn a_policy_in_the_shadow_says_what_it_chose_among() {
     let joined = steps.explain(&Input::TaskArrived(task(0)), is_shadow);
     assert_eq!(joined.choices.len(), 3);
     assert_eq!(measured(&joined, "number_of_arrival"), (1, Some(1)));
-    // Turns begin behind lane 0; the turn would be lane 2's without lane 1.
+    // Turns begin after lane 0; the turn would be lane 2's without lane 1.
     assert!(joined.choices[1].is_chosen);
     assert_eq!(joined.otherwise, [Otherwise::Next(Subject::Lane(2), None)]);
 

@@ -199,7 +199,7 @@ proptest! {
     }
 }
 
-/// Assigns partitions of so many groups until one is refused. Returns the number of those accepted, and the last error.
+/// Assigns partitions of `groups` groups until one is refused. Returns the number of accepted ones, and the error.
 fn assign_until_refused(groups: i32) -> (i32, StepError) {
     let mut scheduler = Scheduler::new();
     let mut decisions = Vec::new();

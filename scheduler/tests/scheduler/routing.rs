@@ -89,7 +89,7 @@ impl World {
         }
     }
 
-    /// Runs for so many looks, with a hundred arrivals of this many rows between two of them.
+    /// Runs for `looks` looks, with a hundred arrivals of `rows` rows between two looks.
     fn load(&mut self, looks: i64, rows: i64) {
         for _ in 0..100 * looks {
             self.at_ns += LOOK_NS / 100;

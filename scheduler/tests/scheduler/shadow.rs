@@ -52,7 +52,7 @@ fn a_task_that_joins_a_queue_has_other_queues_beside_it() {
         lane_instead: Some(instead),
         task_instead: None,
     };
-    // Turns begin behind lane 0.
+    // Turns begin after lane 0.
     for (lane, instead) in [(0, 1), (1, 2), (2, 0)] {
         assert_eq!(world.arrive(lane.into(), task(0)), [said(lane, instead)]);
     }

@@ -148,7 +148,7 @@ fn tasks_of_a_tenant_take_turns() {
     );
 }
 
-/// Classes of so many slices, while each class has more to do than that.
+/// Classes of `slices` slices, while each class has more work than that.
 fn classes_of_slices(quantum_ns: i64, slices: i64) -> Vec<TaskClass> {
     let mut scheduler_config = config();
     scheduler_config.risk = RiskConfig { slice_ns: 100, quantum_ns, ..RiskConfig::default() };

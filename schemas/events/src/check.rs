@@ -1,5 +1,5 @@
 //! The rules for good ticks. They are checked once, when a tick is read from Avro or written to it, and not again
-//! behind the decoder.
+//! after the decoder.
 
 use crate::long_field::{LONG_FIELD_COUNT, LongField};
 use crate::tick::{Scales, Side, Tick, TickColumns, TickKind};
@@ -23,7 +23,7 @@ pub enum TickProblem {
     /// A size or time below 0.
     #[error("{0} is negative; write 0 or more")]
     Negative(i64),
-    /// A scale out of range: a number of digits behind the decimal point.
+    /// A scale out of range: a number of digits after the decimal point.
     #[error("{0} is no scale; write the digits behind the decimal point, 0 to {max}", max = Scales::MAX)]
     NoScale(i64),
     /// A tick whose scale does not fit a record in units of 1e-9.
@@ -42,7 +42,7 @@ pub enum TickProblem {
         /// The scale of the symbol's prices.
         symbol_scale: u8,
     },
-    /// A size with more than nine digits behind the decimal point.
+    /// A size with more than nine digits after the decimal point.
     #[error(
         "{value} with {scale} digits behind the decimal point is no multiple of 1e-9, in which sizes are kept; round it"
     )]

@@ -5,7 +5,7 @@ use crate::error::DecodeError;
 use crate::shape::{Shape, Shaped};
 use crate::wire::{Wire, put_bytes};
 
-/// An integer with `SCALE` digits behind the decimal point, written as text in records.
+/// An integer with `SCALE` digits after the decimal point, written as text in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal<const SCALE: usize>(pub i128);
 
@@ -44,7 +44,7 @@ pub fn decimal_e9(value: i64) -> String {
     decimal_text(value.into(), 9)
 }
 
-/// Returns an integer with `scale` digits behind the decimal point as text, without trailing zeros.
+/// Returns an integer with `scale` digits after the decimal point as text, without trailing zeros.
 pub fn decimal_text(value: i128, scale: usize) -> String {
     let digits = format!("{:01$}", value.unsigned_abs(), scale + 1);
     let (whole, fraction) = digits.split_at(digits.len() - scale);

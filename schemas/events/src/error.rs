@@ -179,7 +179,7 @@ pub enum SchemaError {
         /// Its name or type.
         found: String,
     },
-    /// It does not resolve to ours.
+    /// The schema does not resolve to ours.
     #[error("the schema does not resolve to {name}: {detail}")]
     Unresolvable {
         /// Name of our schema.

@@ -39,7 +39,7 @@ impl Default for JournalWriter {
 }
 
 impl JournalWriter {
-    /// Returns a writer for the begin of a journal.
+    /// Returns a writer for the start of a journal.
     pub fn new() -> Self {
         Self { next_sequence: 0, previous_hash: GENESIS_HASH }
     }

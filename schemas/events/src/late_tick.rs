@@ -34,9 +34,9 @@ pub struct LateTick {
 /// Prices and sizes of a tick as integers with decimal scales: 1234 with scale 2 is 12.34.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 struct ScaledNumbers {
-    /// Scale of the prices: digits behind the decimal point, 0 to 18.
+    /// Scale of the prices: digits after the decimal point, 0 to 18.
     price_scale: Scale,
-    /// Scale of the sizes: digits behind the decimal point, 0 to 18.
+    /// Scale of the sizes: digits after the decimal point, 0 to 18.
     size_scale: Scale,
     /// Trade price, in `price_scale`; 0 for quotes.
     price: i64,
@@ -52,7 +52,7 @@ struct ScaledNumbers {
     ask_size: i64,
 }
 
-/// Digits behind the decimal point, at most [`Scales::MAX`].
+/// Digits after the decimal point, at most [`Scales::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scale(u8);
 

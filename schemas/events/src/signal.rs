@@ -116,7 +116,7 @@ pub struct ExactFlow {
 }
 
 /// Exact prices and volume of a bar, as decimal text such as 0.00000812. A text is an optional minus sign, digits, and
-/// up to 18 digits behind a decimal point.
+/// up to 18 digits after a decimal point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 pub struct ExactBar {
     /// Exact `open_e9`, in units of 1.

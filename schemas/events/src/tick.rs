@@ -28,7 +28,7 @@ pub enum Side {
     Sell = 2,
 }
 
-/// Numbers of digits behind the decimal point, of prices and sizes.
+/// Numbers of digits after the decimal point, of prices and sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Scales {
     /// Number of digits of prices.

@@ -58,7 +58,7 @@ pub struct TickBatch<'a> {
 }
 
 /// Many ticks of one partition in one record, by columns, with a decimal scale for prices and sizes. It serves trades
-/// at a price of 0, and numbers that are not 64-bit multiples of 1e-9. A scale is the number of digits behind the
+/// at a price of 0, and numbers that are not 64-bit multiples of 1e-9. A scale is the number of digits after the
 /// decimal point: 1234 with scale 2 is 12.34. Row i has item i of each array, in log order; a record has 1 to 65,536
 /// rows. `symbols`, `price_scale` and `size_scale` have one item per entry of the dictionary; every other array has one
 /// item per row. An array with a default may be empty, which means the default in every row. A bad row is rejected
@@ -69,10 +69,10 @@ pub struct ScaledTickBatch<'a> {
     /// Dictionary of the record's symbols, each `VENUE:TICKER` in 1 to 64 bytes of UTF-8 without control characters.
     /// Unused entries have no effect. A symbol may have several entries, with different scales.
     symbols: Vec<Cow<'a, str>>,
-    /// Scale of the prices in each entry's rows: 0 to 18 digits behind the decimal point.
+    /// Scale of the prices in each entry's rows: 0 to 18 digits after the decimal point.
     price_scale: Vec<i32>,
-    /// Scale of the sizes in each entry's rows: 0 to 18 digits behind the decimal point. Sizes are kept in units of
-    /// 1e-9, so digits behind the ninth must be 0.
+    /// Scale of the sizes in each entry's rows: 0 to 18 digits after the decimal point. Sizes are kept in units of
+    /// 1e-9, so digits after the ninth must be 0.
     size_scale: Vec<i32>,
     /// Entry of each row, which gives its symbol and scales: the index in `symbols`, from 0.
     symbol: Vec<i32>,

@@ -3,7 +3,7 @@
 //! ```text
 //!  bytes   c1 b2 a3 04 xx xx xx xx      one 8-byte load
 //!  stops   00 00 00 80 ...              lowest clear top bit = last byte of the value
-//!  groups  41 32 23 04                  top bits off, bytes behind the stop off
+//!  groups  41 32 23 04                  top bits off, bytes after the stop off
 //!  value   4 x 7 bits pushed together   three shift-and-or steps, no loop
 //! ```
 
@@ -13,9 +13,9 @@ pub const VARINT_BYTES_MAX: usize = 10;
 /// The reason why there is no varint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VarintError {
-    /// The bytes end inside it.
+    /// The bytes end within the varint.
     Truncated,
-    /// It does not fit into 64 bits.
+    /// The value does not fit into 64 bits.
     TooLong,
 }
 
@@ -34,7 +34,7 @@ fn unzigzag(raw: u64) -> i64 {
     (raw >> 1) as i64 ^ -((raw & 1) as i64)
 }
 
-/// Reads one varint at `at`; returns it with the position behind it.
+/// Reads one varint at `at`; returns it with the position after it.
 ///
 /// Arithmetic finds the value, without branches on its bytes. The lengths of prices and of the zeros between them are
 /// unpredictable, and a wrong guess costs more than the arithmetic.
@@ -66,7 +66,7 @@ pub fn read_long_in_small(bytes: &[u8], at: usize) -> Result<(i64, usize), Varin
     let stops = !word & TOP_BITS;
     if stops != 0 {
         let end = end(at, stops);
-        // A zero behind the end looks like a last byte.
+        // A zero after the end looks like a last byte.
         return if end <= bytes.len() {
             Ok((short_value(word, stops), end))
         } else {
@@ -86,7 +86,7 @@ const GROUP: usize = 8;
 /// Greatest number of groups read one by one before the next attempt, after columns of mixed sizes.
 const DOUBT_MAX: usize = 8;
 
-/// Fills `values` with varints from `at` on; returns the position behind them, or that of the first bad one.
+/// Fills `values` with varints from `at` on; returns the position after them, or that of the first bad one.
 ///
 /// Read one by one, each value waits for the size of the one before it. Times, trade ids and zeros mostly have one size
 /// throughout their column. So eight values of one size are read without waiting, and again one by one if they differ.
@@ -166,7 +166,7 @@ fn read_groups<const SIZE: usize>(bytes: &[u8], values: &mut [i64]) -> usize {
 }
 
 /// Reads non-negative numbers of one or two bytes, four to a word of 8 bytes. It stops at four that are not all such,
-/// or if bytes or values run out. Returns the number of values read, and the position behind them.
+/// or if bytes or values run out. Returns the number of values read, and the position after them.
 #[inline]
 pub fn read_small(bytes: &[u8], mut at: usize, values: &mut [u32]) -> (usize, usize) {
     let mut read = 0;
@@ -197,21 +197,21 @@ fn first_word(head: &[u8; VARINT_BYTES_MAX]) -> u64 {
     u64::from_le_bytes(*head.first_chunk().expect("10 bytes begin with 8"))
 }
 
-/// Returns the position behind the first stop of a word at `at`. Only one shift and one addition wait for the stop,
+/// Returns the position after the first stop of a word at `at`. Only one shift and one addition wait for the stop,
 /// because the next value waits for this.
 #[inline(always)]
 fn end(at: usize, stops: u64) -> usize {
     (at + 1) + (stops.trailing_zeros() as usize >> 3)
 }
 
-/// Returns the value of at most 8 bytes at the begin of a word.
+/// Returns the value of at most 8 bytes at the start of a word.
 #[inline(always)]
 fn short_value(word: u64, stops: u64) -> i64 {
     let upto_stop = stops ^ (stops - 1);
     unzigzag(join_groups(word & upto_stop))
 }
 
-/// Returns the value and size of 9 or 10 bytes: a word without a stop, and the bytes behind it.
+/// Returns the value and size of 9 or 10 bytes: a word without a stop, and the bytes after it.
 #[inline(always)]
 fn long_value(word: u64, ninth: u8, tenth: u8) -> Result<(i64, usize), VarintError> {
     let low = join_groups(word);
@@ -297,7 +297,7 @@ mod tests {
         bytes
     }
 
-    /// Values on both sides of every length limit read back, with any number of bytes before and behind them.
+    /// Values on both sides of every length limit read back, with any number of bytes before and after them.
     #[test]
     fn every_length_reads_back() {
         let mut values = vec![i64::MIN, i64::MAX, 0, -1];

@@ -88,7 +88,7 @@ impl BatchPlan {
                 _ => None,
             };
             if !ours {
-                // Items without bytes could be counted by the million in a few bytes.
+                // Arrays of items without bytes are refused: a few bytes could claim millions of items to skip.
                 let step = match items {
                     None => Skip::of(&field.schema).map(BatchStep::Skip),
                     Some(items) => Skip::of(items)

@@ -25,9 +25,9 @@ pub(super) enum Plan {
 
 /// The result of compiling a writer schema that resolves to ours.
 pub(super) enum Shape<P> {
-    /// It has a plan.
+    /// The schema has a plan.
     Simple(P),
-    /// It has parts that only a full Avro reader reads.
+    /// The schema has parts that only a full Avro reader reads.
     Other,
 }
 

@@ -1,5 +1,5 @@
-//! The exercise rule of an American option. It is found for some dates after others, each step a round of one unit.
-//! Then blocks of paths are simulated by it.
+//! The exercise rule of an American option. Each round finds it for some of the dates, in one unit. Once it is
+//! complete, blocks of paths are simulated by it.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -46,12 +46,12 @@ impl BadRows {
         self.0.binary_search_by_key(&place, |(bad, _)| *bad).is_err()
     }
 
-    /// The places of the good rows among so many.
+    /// The places of the good rows among `rows` rows.
     pub(super) fn good_places(&self, rows: usize) -> Vec<usize> {
         (0..rows).filter(|&place| self.is_good(place)).collect()
     }
 
-    /// Adds further bad rows, by their places among the good ones of so many rows.
+    /// Adds further bad rows, by their places among the good ones of `rows` rows.
     pub(super) fn add_good(&mut self, rows: usize, bad: Vec<(usize, String)>) {
         let places = self.good_places(rows);
         self.0.extend(bad.into_iter().map(|(good, why)| (places[good], why)));

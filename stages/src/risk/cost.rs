@@ -47,7 +47,7 @@ pub(super) fn implied(count: usize) -> u64 {
     count as u64 * IMPLIED_NS
 }
 
-/// Cost of blocks of samples, each of so many steps of paths.
+/// Cost of blocks of samples, with paths of `steps` steps.
 pub(super) fn blocks(blocks: u64, steps: u64, has_greeks: bool) -> u64 {
     let factor = if has_greeks { GREEKS_FACTOR } else { 1 };
     product(&[blocks, BLOCK_SAMPLES, steps, STEP_NS, factor])

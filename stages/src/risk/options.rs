@@ -252,7 +252,7 @@ impl<O: Default> ReadOptions<O> {
         Ok(Self { options, terms, bad })
     }
 
-    /// Bytes of so many options, and of the errors of bad ones.
+    /// Bytes of `options` options, and of the errors of bad ones.
     pub(super) fn bytes(&self, options: usize) -> usize {
         (options + self.bad.len()) * OPTION_BYTES + self.bad.bytes()
     }

@@ -85,7 +85,7 @@ fn a_bar_that_lacks_some_of_its_interval_says_so() {
         let steps = [of(0, 13), of(1, 21), of(2, 35), of(4, 7), of(5, 15), of(6, 29)];
         for (offset, tick) in steps {
             if offset == 4 {
-                // Three bars lie behind this time; the one of 30 s is open.
+                // Three bars lie after this time; the one of 30 s is open.
                 partition.set_event_time(3, 5 * SECOND_NS);
             }
             partition.accept(offset, &tick);

@@ -444,7 +444,7 @@ fn a_bar_has_the_last_quote_before_its_end() {
     ];
     let ticks = [&ticks[..], &[quote(11 * SECOND_NS, 30)]].concat();
     let symbols = ["X:A", "X:B"].map(str::to_owned);
-    // It closes when the quote behind its end is there.
+    // It closes when the quote after its end is there.
     assert_eq!(quotes_of(&config, &ticks, &symbols)[0].3, [20 * E9, 21 * E9]);
 }
 

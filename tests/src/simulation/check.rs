@@ -42,7 +42,7 @@ impl World {
             }
             let end = self.source[partition as usize].len() as i64;
             let committed = self.committed.offsets.get(&partition).copied().unwrap_or(0);
-            // The marker behind the last record may or may not be included.
+            // The marker after the last record may or may not be included.
             if !(end..=end + MARKERS).contains(&committed) {
                 let found = format!("partition {partition}: committed offset {committed} of {end}");
                 return Err(Failure::Outputs(found));

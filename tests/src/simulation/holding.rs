@@ -16,7 +16,7 @@ pub(super) struct Journals {
     read: Vec<usize>,
 }
 
-/// Draws an offset before, at or behind the right one, or none.
+/// Draws an offset before, at or after the right one, or none.
 fn any_offset(random: &mut Random, end: i64) -> Option<i64> {
     (!random.one_in(3)).then(|| random.between(0, end + 3))
 }

@@ -17,7 +17,7 @@ use crate::random::Random;
 /// A lane with its waiting commands, and its results that the core does not know yet.
 pub(super) struct SimulatedLane {
     pub(super) life: u32,
-    /// It uses one in this many opportunities to work: some lanes are slow.
+    /// The lane uses one in `pace` opportunities to work: some lanes are slow.
     pub(super) pace: u64,
     /// The operation in which it hangs; `None` if it works.
     pub(super) hangs: Option<Doing>,

@@ -343,7 +343,7 @@ struct Driven<'a> {
 
 /// The reason why a core is driven no more.
 enum Ended {
-    /// It has given up, and a restart cures that.
+    /// The core has given up, and a restart cures that.
     GaveUp,
     Failed(Failure),
 }

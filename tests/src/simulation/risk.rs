@@ -333,7 +333,7 @@ impl World {
             }
             let mut results: Vec<RiskResult> = self.results(partition);
             results.sort_by_key(|result| result.offset);
-            // A market is the same before a marker and behind it.
+            // A market is the same before a marker and after it.
             for as_of in results.iter_mut().flat_map(|result| &mut result.as_of) {
                 as_of.next_offset = as_of.next_offset.min(self.source[as_of.partition as usize].len() as i64);
             }

@@ -72,7 +72,7 @@ pub(super) enum PageJob {
     Find { partition: i32, pages: Vec<PageId> },
 }
 
-/// Largest number of states read before the core takes one: one in the channel, and one behind it.
+/// Largest number of states read before the core takes one: one in the channel, and one after it.
 const RESTORED_MAX: usize = 2;
 
 impl Process {

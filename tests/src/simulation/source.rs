@@ -9,7 +9,7 @@ use super::process::{Process, any_of};
 use super::{Failure, World};
 use crate::market;
 
-/// Number of offsets without a record behind a log's last record: the marker of a transaction.
+/// Number of offsets without a record after a log's last record: the marker of a transaction.
 pub(super) const MARKERS: i64 = 1;
 
 /// The reading state of a partition.
@@ -122,7 +122,7 @@ impl SimulatedSource {
     }
 }
 
-/// Returns the position in a log whose records before `next` were read; at the end it is behind the last record's
+/// Returns the position in a log whose records before `next` were read; at the end it is after the last record's
 /// marker.
 pub(super) fn end_of(records: usize, next: usize, world: &World) -> i64 {
     let is_whole = world.published(records) == records && next >= records;

@@ -213,11 +213,11 @@ fn recovery_us(journal: &[JournalEntry]) -> [i64; 2] {
     [done_us.values().min(), done_us.values().max()].map(|us| us.copied().unwrap_or(0))
 }
 
-/// Approximate number of rows behind the last snapshot when a device is lost, after an upload of `TAIL_BYTES`.
+/// Approximate number of rows after the last snapshot when a device is lost, after an upload of `TAIL_BYTES`.
 const TAIL_ROWS: u64 = 200_000;
 const TAIL_BYTES: u64 = 36 * TAIL_ROWS;
 
-/// Checks the loss of a device with a long tail behind its last snapshot.
+/// Checks the loss of a device with a long tail after its last snapshot.
 fn check_failover(devices: &Arc<dyn Devices>) {
     let market = Market::new(synthetic_ticks(TAIL_ROWS + TAIL_ROWS / 2));
     let expected = market.run(config(devices, &[("cpu:0", 1)])).signals;

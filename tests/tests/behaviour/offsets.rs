@@ -117,7 +117,7 @@ fn offsets_that_somebody_has_set_are_not_believed() {
     for piece in 0..4 {
         feed(&log, PARTITIONS, 1, ticks(piece * 500..(piece + 1) * 500));
         let ends = topic_ends(log.as_ref(), &topics.ticks);
-        // Offsets at the beginning, in the middle, and behind all records.
+        // Offsets at the beginning, in the middle, and after all records.
         match piece {
             1 => set_offsets(log.as_ref(), &group, &topics.ticks, |_| 0),
             2 => set_offsets(log.as_ref(), &group, &topics.ticks, |partition| ends[partition as usize].1 / 3),

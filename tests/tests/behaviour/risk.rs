@@ -264,7 +264,7 @@ fn what_cannot_be_answered_says_why() {
     assert_eq!((error.code, results[6].offset), (RiskErrorCode::Duplicate, 6));
 }
 
-/// Returns a portfolio with a live asset and so many given scenarios that turning it into a task takes time.
+/// Returns a portfolio with a live asset and many given scenarios, so that turning it into a task takes time.
 fn large(symbol: &str) -> Value {
     const ASSETS: i32 = 64;
     let live = json!({"symbol": symbol, "spot": {"from": "market"}, "volatility": 0.2});

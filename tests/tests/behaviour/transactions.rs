@@ -23,13 +23,13 @@ const FLUSH_TICKS: usize = 1_000;
 /// A commit's effect and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// It commits, and the answer comes.
+    /// The transaction commits, and the answer comes.
     None,
-    /// It commits, and no answer comes.
+    /// The transaction commits, and no answer comes.
     Committed,
-    /// It does not commit, and no answer comes.
+    /// The transaction does not commit, and no answer comes.
     Lost,
-    /// It is aborted, and the answer comes.
+    /// The transaction is aborted, and the answer comes.
     Aborted,
     /// Sending offsets fails, as for a member that was replaced.
     Offsets,

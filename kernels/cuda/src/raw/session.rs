@@ -45,7 +45,7 @@ pub struct Session {
     pub(super) context: Arc<Context>,
     pub(super) stream: sys::CUstream,
     uploads: sys::CUstream,
-    /// An event behind the calls for which the next upload waits.
+    /// An event after the calls for which the next upload waits.
     asked: sys::CUevent,
 }
 
@@ -231,7 +231,7 @@ impl Session {
         let allocated = unsafe { result::malloc_host(bytes.max(1), 0) };
         match allocated.map(|pointer| NonNull::new(pointer.cast::<u8>())) {
             Ok(Some(pointer)) => {
-                // SAFETY: so many bytes were allocated.
+                // SAFETY: at least `bytes` bytes were allocated, and one if `bytes` is 0.
                 unsafe { pointer.write_bytes(0, bytes.max(1)) };
                 let context = Arc::clone(&self.context);
                 Ok(Pinned { context, pointer, bytes, last_use, is_in_use: false })
@@ -296,7 +296,7 @@ pub struct Pinned {
     context: Arc<Context>,
     pointer: NonNull<u8>,
     bytes: usize,
-    /// An event behind the last copy from or to the memory.
+    /// An event after the last copy from or to the memory.
     last_use: sys::CUevent,
     is_in_use: bool,
 }
@@ -323,7 +323,7 @@ impl Pinned {
     /// The memory's bytes, which must have been waited for.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         assert!(!self.is_in_use, "host memory is waited for before it is seen");
-        // SAFETY: so many bytes were allocated and written, and no copy is under way.
+        // SAFETY: all `self.bytes` bytes were allocated and written, and no copy is under way.
         unsafe { self.slice_mut(self.bytes) }
     }
 
@@ -331,7 +331,7 @@ impl Pinned {
     /// The slice is for the driver, which may go on using its memory until `last_use`.
     unsafe fn slice(&self, bytes: usize) -> &[u8] {
         assert!(bytes <= self.bytes, "no more is copied than there is");
-        // SAFETY: so many bytes were allocated and written.
+        // SAFETY: at least `bytes` bytes were allocated and written.
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), bytes) }
     }
 
@@ -339,7 +339,7 @@ impl Pinned {
     /// As for `slice`.
     unsafe fn slice_mut(&mut self, bytes: usize) -> &mut [u8] {
         assert!(bytes <= self.bytes, "no more is copied than there is");
-        // SAFETY: so many bytes were allocated and written.
+        // SAFETY: at least `bytes` bytes were allocated and written.
         unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), bytes) }
     }
 }

@@ -43,7 +43,7 @@ fn upload(device: &mut dyn Device, bytes: &[u8]) -> Result<u64, DeviceError> {
     Ok(at)
 }
 
-/// The device's order of bars, with room for so many.
+/// The device's order of bars by place, for `places` places.
 fn ordered_on(
     device: &mut dyn Device,
     places: usize,

@@ -16,7 +16,7 @@ const ROUND_NS_MIN: f64 = 1e9;
 pub(super) struct Allocation {
     /// Time that each class is to give to each kind, in lanes, by class and kind.
     time: Vec<Vec<f64>>,
-    /// Time that each class gave to each kind, in nanoseconds; halved at the begin of each round.
+    /// Time that each class gave to each kind, in nanoseconds; halved at the start of each round.
     received_ns: Vec<Vec<f64>>,
     round_ns: i64,
     next_ns: i64,

@@ -84,7 +84,7 @@ pub struct ThrottlingFile {
     pub class: String,
     /// One lane of the class, from 0; `None` for all of them.
     pub lane: Option<usize>,
-    /// Begin, in seconds.
+    /// Start, in seconds.
     pub from_s: f64,
     /// End, in seconds.
     pub until_s: f64,

@@ -6,7 +6,7 @@ use crate::workload::{Arrival, Process, Sizes, TaskKind, Tenant, Workload};
 /// Columns of a recording.
 pub const TRACE_COLUMNS: &str = "time_s,kind,size_s,class,tenant,deadline_s";
 
-/// Reads a recording: a header of [`TRACE_COLUMNS`], and one task per line. Times count from the begin of the
+/// Reads a recording: a header of [`TRACE_COLUMNS`], and one task per line. Times count from the start of the
 /// recording, and never decrease; a deadline is a time too, and may be empty. The load follows from the recording.
 pub fn trace(text: &str) -> Result<Workload, FileError> {
     let mut lines = (1..).zip(text.lines());

@@ -169,7 +169,7 @@ impl Run<'_> {
         self.change(at_ns, dispatch.lane, |lane| lane.follow(order));
     }
 
-    /// Has a lane release a group behind its batches.
+    /// Has a lane release a group after its batches.
     pub(super) fn release(&mut self, at_ns: i64, release: &Release) {
         let &Release { partition, group, lane, epoch, .. } = release;
         let order = Order::GiveBack(Released { partition, group, lane, epoch });

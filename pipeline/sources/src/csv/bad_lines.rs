@@ -9,11 +9,11 @@ use crate::{FieldProblem, SourceError};
 /// Treatment of a line that does not parse.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BadLines {
-    /// It stops the source.
+    /// The line stops the source.
     #[default]
     Stop,
-    /// It is appended, byte for byte, to `<file>.bad` next to its file or in the given folder, and counted. The first
-    /// bad line replaces such a file of an earlier run.
+    /// The line is counted, and appended byte for byte to `<file>.bad` next to its file or in the given folder. The
+    /// first bad line replaces such a file of an earlier run.
     Aside {
         /// Folder of the files for bad lines; `None` puts each next to its CSV file.
         folder: Option<PathBuf>,

@@ -57,7 +57,7 @@ impl FieldSplitter {
         Ok(())
     }
 
-    /// Returns a field by its column, from 0; `None` behind the last one.
+    /// Returns a field by its column, from 0; `None` after the last one.
     pub(super) fn get(&self, column: usize) -> Option<&[u8]> {
         if column >= self.count {
             return None;

@@ -80,7 +80,7 @@ pub(super) struct ColumnSource {
     pub(super) unit: Option<ColumnUnit>,
 }
 
-/// The text behind the colon of a column.
+/// The text after the colon of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ColumnUnit {
     Time(TimeUnit),

@@ -87,7 +87,7 @@ pub(super) fn read_setting(key: &str, value: &str) -> Result<Setting, String> {
     }
 }
 
-/// Reads the text behind the colon of a column; the error describes its fault.
+/// Reads the text after the colon of a column; the error describes its fault.
 pub(super) fn column_unit(key: &str, name: &str, unit: Option<&str>) -> Result<Option<ColumnUnit>, String> {
     match (key, unit) {
         ("time" | "receive_time", unit) => {

@@ -89,7 +89,7 @@ impl NumberFormat {
     }
 }
 
-/// A number's digits, of which the last `decimals` are behind the point; if negative, as many zeros follow.
+/// A number's digits, of which the last `decimals` are after the point; a negative count means zeros that follow.
 struct Number {
     is_negative: bool,
     digits: Vec<u8>,
@@ -199,7 +199,7 @@ impl Number {
     }
 }
 
-/// Parses the number behind an `e`.
+/// Parses the number after an `e`.
 fn exponent(text: &[u8]) -> Result<i64, DecimalError> {
     let (sign, digits) = match text {
         [b'-', digits @ ..] => (-1, digits),

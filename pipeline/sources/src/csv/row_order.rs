@@ -83,7 +83,7 @@ struct Venue {
     lateness_ns: i64,
     /// Greatest time that was not far ahead.
     greatest_ns: i64,
-    /// Rows far ahead since the last one that was not.
+    /// Rows too far ahead, since the last row that was not.
     ahead: Apart,
 }
 

@@ -8,12 +8,12 @@ use crate::SourceError;
 /// Treatment of rows that are not in the order of their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FeedOrder {
-    /// The file is rejected if `run` would not take them.
+    /// The file is rejected if `run` would not accept the rows.
     #[default]
     Checked,
-    /// They are sorted.
+    /// The rows are sorted.
     Sorted,
-    /// They are fed in the file's order.
+    /// The rows are fed in the file's order.
     Kept,
 }
 

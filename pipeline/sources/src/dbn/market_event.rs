@@ -33,10 +33,10 @@ pub(super) struct MarketEvent {
 #[derive(Clone, Copy)]
 pub(super) enum Quotes {
     Every,
-    /// Every one if books come only with trades; else those that differ from the last one, because a trade's book is
-    /// already known.
+    /// Every book if books come only with trades; otherwise each book that differs from the last one, because a trade's
+    /// book is already known.
     EveryOfTbbo,
-    /// Those that differ from the last one: deeper levels change without the first one.
+    /// Each book whose first level differs from the last one, because deeper levels change alone.
     Changed,
 }
 

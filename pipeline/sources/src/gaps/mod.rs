@@ -1,4 +1,4 @@
-//! Gaps in the times of fed ticks. `run` treats the first ticks behind a gap as wrong.
+//! Gaps in the times of fed ticks. `run` treats the first ticks after a gap as wrong.
 //!
 //! A gap is followed if time stays behind it for good. [`GapSurvey`] decides that from the ticks in feeding order.
 //! [`GapFollower`] processes the same ticks again and finds those before which event time must be set. Both are

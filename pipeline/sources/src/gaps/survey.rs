@@ -166,7 +166,7 @@ impl GapSurvey {
 pub struct GapSummary {
     /// Number of gaps.
     pub count: u64,
-    /// The first line behind the first one.
+    /// The first line after the first one.
     pub line: u64,
     /// Length of the first gap, in nanoseconds.
     pub length_ns: i64,
@@ -177,7 +177,7 @@ pub struct GapSummary {
 pub struct Gaps {
     /// The first time of each venue whose rows agree on it.
     pub(super) starts: HashMap<String, i64>,
-    /// A venue's time behind a gap. The key is the input of the first tick behind it, and the input's number of earlier
+    /// A venue's time after a gap. The key is the input of the first tick after it, and the input's number of earlier
     /// ticks.
     pub(super) later: HashMap<(usize, u64), i64>,
     summaries: Vec<Option<GapSummary>>,

@@ -20,9 +20,9 @@ pub(super) struct VenueTime<P> {
 /// The beginning of a venue's time, or a jump far ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step<P> {
-    /// The first row behind it.
+    /// The first row after the step.
     pub(super) place: P,
-    /// The greatest time before; `None` at the venue's beginning.
+    /// The greatest time before the step; `None` at the venue's beginning.
     pub(super) from_ns: Option<i64>,
     pub(super) to_ns: i64,
 }
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn wrong_times_are_not_followed_wherever_they_stand() {
-        // Among rows in time, at the beginning, before a gap, and behind one.
+        // Among rows in time, at the beginning, before a gap, and after one.
         for times in [rows(&[(0, 9), (900, 7), (9, 9)]), rows(&[(900, 1), (0, 9), (900, 1), (9, 9)])] {
             assert_eq!(steps(&times), [(0, None, 0)]);
         }

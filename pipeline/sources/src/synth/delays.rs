@@ -15,7 +15,7 @@ const LATE_NS_MIN: i64 = 6_000_000_000;
 const LATE_NS_MAX: i64 = 20_000_000_000;
 /// Greatest time from event to receipt.
 pub(super) const DELAY_NS_MAX: i64 = LATENCY_NS + LATE_NS_MAX;
-/// Ticks held back at once; where so many are, the next ones go on time.
+/// Greatest number of ticks held back at once; further ticks are not delayed.
 const HELD_MAX: usize = 1 << 16;
 
 /// Holds ticks back and gives them out by receive time.

@@ -181,7 +181,7 @@ impl Resend<'_> {
         self.targets.get(&letter.topic).is_some_and(|partitions| (0..*partitions).contains(&letter.partition))
     }
 
-    /// Sends the pending records, with the partition's progress behind them.
+    /// Sends the pending records, with the partition's progress after them.
     fn commit(&mut self, replayed: Option<(i32, i64)>) -> anyhow::Result<()> {
         let letters = std::mem::take(&mut self.pending).letters;
         if letters.is_empty() && replayed.is_none() {

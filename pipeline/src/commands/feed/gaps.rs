@@ -1,4 +1,4 @@
-//! Gaps in a feed, behind which `run` takes the first ticks for wrong. They are reported, or followed by `SetEventTime`
+//! Gaps in a feed, after which `run` takes the first ticks for wrong. They are reported, or followed by `SetEventTime`
 //! records.
 
 use std::path::Path;

@@ -53,7 +53,7 @@ pub struct Far {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Late,
-    /// The row and the first ones behind it are wrong, until event time follows.
+    /// The row and the first ones after it are wrong, until event time follows.
     FirstOfMany,
     /// The row and the few others of its partition are wrong.
     OneOfFew,
@@ -179,7 +179,7 @@ impl Far {
     }
 }
 
-/// Event time behind ticks and `SetEventTime` records, from some place of a partition on. `run` has the same, unless
+/// Event time after ticks and `SetEventTime` records, from some place of a partition on. `run` has the same, unless
 /// wrong ticks come first.
 #[derive(Debug)]
 struct EventTime {
@@ -215,7 +215,7 @@ impl EventTime {
         self.at_ns = Some(at_ns.map_or(word_ns, |at_ns| at_ns.max(word_ns)));
     }
 
-    /// Returns event time behind all ticks; `None` without a tick.
+    /// Returns event time after all ticks; `None` without a tick.
     fn end(&mut self) -> Option<i64> {
         if self.at_ns.is_none() {
             self.follow();
@@ -234,7 +234,7 @@ impl EventTime {
     }
 }
 
-/// Returns event time behind the last offsets of the given number, by partition.
+/// Returns event time after the last offsets of the given number, by partition.
 fn tail_times(
     log: &dyn EventLog,
     wanted: &[(OffsetRange, TopicPartition)],

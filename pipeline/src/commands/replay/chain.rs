@@ -72,7 +72,7 @@ pub fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// Appends a line behind an empty one.
+/// Appends a line after an empty one.
 pub fn push_paragraph(text: &mut String, line: &str) {
     text.push('\n');
     push_line(text, line);

@@ -5,7 +5,7 @@ use warptape_schemas::journal::{GroupArrival, Input, LaneSpec, ServicePoint, Sta
 
 use crate::commands::columns::{Align, aligned};
 
-/// Returns the tables of an input, each behind an empty line; empty if the sentence says all.
+/// Returns the tables of an input, each after an empty line; empty if the sentence says all.
 pub fn of(input: &Input) -> anyhow::Result<String> {
     Ok(match input {
         Input::Started(started) => of_start(started)?,
@@ -94,7 +94,7 @@ fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Formats numbers in columns, behind an empty line.
+/// Formats numbers in columns, after an empty line.
 fn table(titles: &[&str], rows: Vec<Vec<String>>) -> String {
     let header: Vec<(&str, Align)> = titles.iter().map(|title| (*title, Align::Right)).collect();
     format!("\n{}", aligned(&header, &rows))

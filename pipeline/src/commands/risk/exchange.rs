@@ -69,7 +69,7 @@ impl Asked<'_> {
                 self.timeout.as_secs()
             ));
         }
-        // Reads the results from their present end, because the awaited one comes behind it.
+        // Reads the results from their present end, because the awaited one comes after it.
         let mut reader = reader_at_end(&*log, &results)?;
         let interrupt = Interrupt::install()?;
         let headers = if self.waits { vec![(WAIT_HEADER.to_owned(), Vec::new())] } else { Vec::new() };

@@ -193,7 +193,7 @@ mod tests {
                "bad_positions": bad.iter().map(bad_position).collect::<Vec<_>>()})
     }
 
-    /// Returns the answer for so many positions with these outcomes of their parts, and the requests sent.
+    /// Returns the answer for `positions` positions, given the outcomes of their parts, and the requests sent.
     fn answered(positions: usize, outcomes: &[serde_json::Value]) -> (RiskOutcome, Vec<String>) {
         let measure = json!({"type": "stress", "scenarios": [{"name": "down"}]});
         let (mut asked, mut outcomes) = (Vec::new(), outcomes.iter());

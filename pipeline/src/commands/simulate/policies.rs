@@ -32,7 +32,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Parses a policy of `--policy`, for a fleet of so many lanes.
+    /// Parses a policy of `--policy`, for a fleet of `lanes` lanes.
     pub fn new(given: &str, lanes: usize) -> Result<Self, UsageError> {
         let is_known = |name: &str| TASK_POLICIES.contains(&name) || BASELINES.contains(&name);
         if is_known(given) {
@@ -46,7 +46,7 @@ impl Policy {
         }
         let trained = network_file::of_policy(given, Some(lanes)).ok_or_else(|| {
             let known = TASK_POLICIES.into_iter().chain(BASELINES).collect::<Vec<_>>().join(", ");
-            UsageError(format!("--policy {given:?} is not known; there are: {known}, and dqn:FILE"))
+            UsageError(format!("--policy {given:?} is not known; give one of: {known}, or dqn:FILE"))
         })??;
         let label = dqn::name(&trained.hash[..HASH_DIGITS]);
         let remark = format!("{label} is the network in {}.", dqn::rest_of(given).unwrap_or_default());

@@ -99,7 +99,10 @@ fn bad_input_is_said_with_its_file() {
         assert_eq!(crate::cli::exit_code(&error), crate::cli::UNUSABLE);
         assert!(error.to_string().contains(expected), "{error}");
     };
-    check(&|args| args.policy = vec!["dice".to_owned()], "--policy \"dice\" is not known; there are: fair, ");
+    check(
+        &|args| args.policy = vec!["dice".to_owned()],
+        "--policy \"dice\" is not known; give one of: fair, ",
+    );
     check(&|args| args.load = vec![0.0], "--load is 0; it must be from 0.01 to 10");
     check(&|args| args.fleet = Some("nowhere.toml".into()), "nowhere.toml: ");
     let fleet = file("fleet.toml", "slice_overhead_us = 1");
@@ -380,5 +383,5 @@ fn ticks_that_cannot_be_simulated_are_said() {
     let baseline = |args: &mut SimulateArgs| args.policy = vec!["fair".to_owned(), "max-min".to_owned()];
     check(fine, &baseline, "--policy \"max-min\" exists only in the simulator and cannot handle ticks");
     let dice = |args: &mut SimulateArgs| args.placement = "dice".to_owned();
-    check(fine, &dice, "--placement \"dice\" is not known; there are: rendezvous, balanced");
+    check(fine, &dice, "--placement \"dice\" is not known; give one of: rendezvous, balanced");
 }

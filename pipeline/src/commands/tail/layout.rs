@@ -6,7 +6,7 @@ use warptape_schemas::{decimal_e9, decimal_text};
 use super::rows::TickRow;
 use crate::commands::columns::{Align, line, utc};
 
-/// The columns of one schema, behind the position that every line has.
+/// The columns of one schema, after the position that every line has.
 pub struct Layout {
     /// Schema name; empty for records of schemas without a layout.
     pub schema: &'static str,

@@ -13,7 +13,7 @@ use crate::commands::columns::utc;
 /// Greatest number of ticks shown of a dead letter. Letters of bad rows have one tick, except for those that share the
 /// rest of a record.
 const TICKS_SHOWN_MAX: usize = 256;
-/// Digits behind the point of numbers that end in `_e9`.
+/// Digits after the point of numbers that end in `_e9`.
 const E9_SCALE: usize = 9;
 const TICK_TIMES: [&str; 2] = ["event_time", "receive_time"];
 const TICK_NUMBERS: [&str; 6] = ["price", "size", "bid_price", "bid_size", "ask_price", "ask_size"];

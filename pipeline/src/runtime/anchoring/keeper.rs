@@ -94,7 +94,8 @@ fn waits_until(due: Instant, wakes: &Receiver<()>) -> bool {
     }
 }
 
-/// Writes the newest anchor into each place. Returns the places that refused it; it stays the newest for them.
+/// Writes the newest anchor into each place. Returns the places that failed, with the error; the anchor is then tried
+/// again, unless a newer one has come.
 fn write_all(places: &mut [AnchorPlace], newest: &Mutex<Option<Anchor>>) -> Vec<(String, String)> {
     let Some(anchor) = locked(newest).take() else { return Vec::new() };
     let write = |place: &mut AnchorPlace| {

@@ -82,7 +82,7 @@ fn a_failure_is_heard_while_the_engine_takes_no_events() {
     source.stop();
 }
 
-/// The lag of a quiet partition is judged by its position, which is behind the marker of the last transaction.
+/// The lag of a quiet partition is judged by its position, which is after the marker of the last transaction.
 #[test]
 fn the_position_of_a_quiet_partition_is_told_beside_a_busy_one() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -326,7 +326,7 @@ fn trade(offset: i64) -> Record {
 fn request(offset: i64, deadline_ns: Option<i64>, spot: &Value) -> ReadRequest {
     let asset = json!({"symbol": "A:X", "spot": spot, "volatility": 0.2});
     let option = json!({"asset": 0, "kind": "call", "strike": 1.0, "expiry_years": 1.0});
-    // There are so many that they are concluded beside the core.
+    // There are too many results to conclude on the core, so that happens in the background.
     let problem = json!({"type": "options", "assets": [asset], "options": vec![option; 1_000]});
     let request = json!({"request_id": offset.to_string(), "deadline_ns": deadline_ns, "problem": problem});
     let request: RiskRequest = serde_json::from_value(request).expect("a request");

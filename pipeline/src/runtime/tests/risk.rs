@@ -26,7 +26,7 @@ fn ticks_go_on_while_a_request_is_prepared_and_concluded() {
 
 #[test]
 fn a_market_is_as_new_as_it_was_though_no_records_stand_before_the_offset() {
-    // The group's offset lies behind the marker of a transaction.
+    // The group's offset lies after the marker of a transaction.
     let mut shell = Shell::begin(3);
     shell.ask(0, 0, None);
     shell.tick(0, 0);

@@ -45,7 +45,7 @@ section! {
         /// broker (min.insync.replicas). 2 of 3 replicas survive the loss of one broker.
         min_insync_replicas: Option<i16> = integer(0, 0..=15, replicas);
         /// Greatest memory of one unpacked batch of records, in bytes, including what is kept for each record. A larger
-        /// batch becomes one dead letter, and reading goes on behind it. All processes that read or verify a log need
+        /// batch becomes one dead letter, and reading goes on after it. All processes that read or verify a log need
         /// the same value.
         unpacked_bytes_max: usize = integer(268_435_456, 16_777_216..=1_000_000_000, |bytes| bytes as usize);
         /// Properties for librdkafka, passed on unchanged: `"security.protocol" = "SASL_SSL"`. Passwords and private

@@ -36,7 +36,7 @@ section! {
             |items| items.iter().filter_map(|item| syntax::venue_lateness(item)).collect(),
         );
         /// Greatest distance of a tick's event time ahead of the greatest one seen in its partition, in milliseconds. A
-        /// tick further ahead is a dead letter. A longer gap is followed if 8 ticks in a row lie behind it, of more
+        /// tick further ahead is a dead letter. A longer gap is followed if 8 ticks in a row lie after it, of more
         /// symbols than are otherwise heard. The default of four days is longer than a market closes over a weekend and
         /// a holiday. Less is safer for markets that do not close.
         future_max_ns as future_max_ms: i64 = integer(345_600_000, 1..=9_000_000_000_000, |ms| ms * NS_PER_MS);

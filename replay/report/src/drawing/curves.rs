@@ -36,7 +36,7 @@ pub struct Words<'a> {
     pub beside: &'a str,
     /// Text before a value of the axis below, such as `load `.
     pub at: &'a str,
-    /// Text behind a figure, such as ` s`.
+    /// Text after a figure, such as ` s`.
     pub unit: &'a str,
 }
 

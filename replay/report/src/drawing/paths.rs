@@ -1,6 +1,6 @@
 //! SVG paths with as few characters as possible.
 
-/// Formats a coordinate, with at most two digits behind the point.
+/// Formats a coordinate, with at most two digits after the point.
 pub fn place(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -42,7 +42,7 @@ impl<'a> Lanes<'a> {
         Self { gathered, order, has_processes }
     }
 
-    /// Name of a lane: its index, behind that of its process if there are several.
+    /// Name of a lane: its index, after that of its process if there are several.
     fn short_name(&self, (journal, lane): LaneKey) -> String {
         if self.has_processes { format!("{journal}.{lane}") } else { lane.to_string() }
     }

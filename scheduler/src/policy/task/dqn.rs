@@ -34,7 +34,7 @@ pub fn name(hash: &str) -> String {
     format!("{PREFIX}{hash}")
 }
 
-/// The text behind `dqn:` in a policy: a hash or, on a command line, the path of a network's file. `None` for other
+/// The text after `dqn:` in a policy: a hash or, on a command line, the path of a network's file. `None` for other
 /// policies.
 pub fn rest_of(policy: &str) -> Option<&str> {
     policy.strip_prefix(PREFIX)

@@ -151,9 +151,9 @@ impl TaskPolicy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneView {
     pub(crate) lane: LaneId,
-    /// Tasks that wait for it alone, plus the one that it works on.
+    /// Number of tasks that wait for this lane alone, plus the one in progress.
     pub(crate) tasks: i64,
-    /// Predicted time for them, in nanoseconds.
+    /// Predicted time for these tasks, in nanoseconds.
     pub(crate) backlog_ns: i64,
     /// Expected time for the task, in nanoseconds; 0 if unknown, under rules without priors.
     pub(crate) task_ns: i64,

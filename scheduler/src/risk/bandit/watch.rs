@@ -107,7 +107,7 @@ impl Watch {
         }
     }
 
-    /// Figures by which the errors of one more completion would be judged, in thousandths of a power of two.
+    /// Figures for judging the errors of one more completion, in thousandths of a power of two.
     pub(super) fn account(&self, error: i64, rule: i64) -> Account {
         let [error, rule] = [error, rule].map(i64::abs);
         let mut account = Account::default();

@@ -103,7 +103,7 @@ impl Shadows {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// True if policies are asked at the next choice of this kind, after so many.
+    /// True if policies are asked at the next choice of this kind, after `count` of them.
     fn is_turn(&self, count: i64) -> bool {
         (count + 1) % i64::from(self.config.every) == 0
     }

@@ -10,7 +10,7 @@ use crate::wire::Wire;
 pub struct ShadowConfig {
     /// Names of the policies, as in `risk.policy`.
     pub policies: Vec<String>,
-    /// Interval of the questions, at least 1: the policies are asked at one of so many choices.
+    /// Interval of the questions, at least 1: the policies are asked at one choice in `every`.
     pub every: i32,
 }
 

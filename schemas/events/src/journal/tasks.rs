@@ -381,7 +381,7 @@ pub struct Split {
     pub task: TaskId,
     /// Rule of the division: `EQUAL` or `SCORE`.
     pub policy: SplitPolicy,
-    /// True if all of these lanes begin in this step.
+    /// True if all lanes with a share begin in this step.
     pub gang: bool,
     /// Consecutive shares by lane; lanes without a unit are left out.
     pub shares: Vec<Share>,
@@ -483,7 +483,7 @@ pub struct Finish {
     pub task: TaskId,
     /// Number of slices that did the units.
     pub slices: i64,
-    /// Time that lanes worked on them, in nanoseconds.
+    /// Time that lanes worked on these slices, in nanoseconds.
     pub service_ns: i64,
     /// Predicted time for the slices, in nanoseconds; 0 if slices are not predicted by their size.
     #[wire(default = "0")]

@@ -26,7 +26,7 @@ struct Match<'a> {
 }
 
 /// Prints matching entries from the arguments' beginning on, up to the requested number; without a condition, all
-/// entries match. Refuses a place behind the last entry.
+/// entries match. Refuses a place after the last entry.
 pub fn print(stepper: &mut Stepper<'_>, args: &DebugArgs, format: DebugFormat) -> anyhow::Result<()> {
     let bar = super::super::progress_bar();
     let range = stepper.range();

@@ -201,7 +201,7 @@ fn draw_bottom(frame: &mut Frame<'_>, area: Rect, app: &App, progress: Option<&s
     frame.render_widget(Line::from(condition).dim(), right);
 }
 
-/// Drops this many characters behind the subject's columns of a line, if the line does not fit.
+/// Drops this many characters after the subject's columns of a line, if the line does not fit.
 fn shifted(line: &str, shift: usize, width: u16) -> String {
     let length = line.chars().count();
     let shift = shift.min(length.saturating_sub(usize::from(width)));
@@ -223,7 +223,7 @@ fn cut(text: &str, width: u16) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Wraps a text, between words if possible; lines behind the first are indented.
+/// Wraps a text, between words if possible; lines after the first are indented.
 fn wrapped(text: &str, width: u16) -> Vec<String> {
     const INDENT: &str = "  ";
     let width = usize::from(width).max(INDENT.len() + 1);
