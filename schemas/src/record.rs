@@ -176,13 +176,7 @@ mod tests {
         let expected = known::JOURNAL_ENTRY.unknown(0x1234);
         assert_eq!(decode_journal_entry(&entry), Err(expected.clone()));
         let words = expected.to_string();
-        assert!(
-            words.contains("the JournalEntry record has an unknown version, fingerprint 0000000000001234"),
-            "{words}"
-        );
-        assert!(
-            words.contains("this software reads up to version 11. Use the version of warptape that wrote it"),
-            "{words}"
-        );
+        assert!(words.contains("version of JournalEntry, fingerprint 0000000000001234"), "{words}");
+        assert!(words.contains("it reads version 11; use the version of warptape that wrote it"), "{words}");
     }
 }

@@ -37,7 +37,9 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
             Ok(ExitCode::SUCCESS)
         }
         #[cfg(not(feature = "manuals"))]
-        RiskSubcommand::Schema => Err(crate::usage_error::UsageError::not_built("risk schema", "manuals").into()),
+        RiskSubcommand::Schema => {
+            Err(crate::usage_error::UsageError::not_built("risk schema", "manuals").into())
+        }
         RiskSubcommand::Ask(command) => send(command, settings),
     }
 }

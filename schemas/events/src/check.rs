@@ -31,8 +31,8 @@ pub enum TickProblem {
     NotE9(u8),
     /// A price that has no exact form in the scale of its symbol's prices.
     #[error(
-        "{value} with {scale} digits behind the decimal point has no exact 64-bit form with {symbol_scale}, the digits of its \
-         symbol's first tick in the partition. Publish it under another symbol"
+        "{value} with {scale} digits behind the decimal point has no 64-bit number with {symbol_scale}, which is the scale of all \
+         prices of its symbol, because its first tick in the partition had it: publish it under another symbol"
     )]
     OtherScale {
         /// The price.
@@ -63,8 +63,9 @@ pub enum TickProblem {
     NoTime,
     /// An event time far ahead of all earlier ones.
     #[error(
-        "{time_ns} is {ahead_s} s ahead of {reference_ns}, the partition's greatest event time; stages.future_max_ms allows \
-         {allowed_s} s. Correct it. If data begin again after a gap, several such ticks in a row are followed",
+        "{time_ns} is {ahead_s} s ahead of {reference_ns}, the greatest event time that the partition has come to, and \
+         stages.future_max_ms allows {allowed_s} s: correct it; where data begin again after a gap, several such records in a row \
+         are followed",
         ahead_s = time_ns.saturating_sub(*.reference_ns) / 1_000_000_000,
         allowed_s = future_max_ns / 1_000_000_000
     )]
@@ -78,9 +79,9 @@ pub enum TickProblem {
     },
     /// An event time far ahead of the time at which its record was written.
     #[error(
-        "{time_ns} is {ahead_s} s ahead of {written_ns}, when its record was written; stages.clock_skew_max_ms allows \
-         {clock_skew_max_ms} ms. Correct it, or the clock by which records are written. If data are dated in the future, move \
-         event time there with `warptape control watermark`",
+        "{time_ns} is {ahead_s} s ahead of {written_ns}, when its record was written, and stages.clock_skew_max_ms allows \
+         {clock_skew_max_ms} ms: correct it, or the clock by which records are written; where data are dated in the future, \
+         several such records in a row are followed",
         ahead_s = time_ns.saturating_sub(*.written_ns) / 1_000_000_000,
         clock_skew_max_ms = clock_skew_max_ns / 1_000_000
     )]
@@ -120,8 +121,8 @@ pub enum TickProblem {
     NotUtf8,
     /// A new symbol in a partition with the greatest number of symbols.
     #[error(
-        "the partition has {symbols_max} symbols already, as many as stages.symbols_max allows. Spread symbols over more partitions, or \
-         raise the limit and begin a new segment of the log with `run --new-segment`"
+        "the partition has {symbols_max} symbols, as many as stages.symbols_max allows, and this would be another one: spread symbols over \
+         more partitions, or raise the limit, for which `run --new-segment` begins a new segment of the log"
     )]
     TooManySymbols {
         /// The greatest number of symbols.

@@ -10,8 +10,8 @@ use crate::frame::{HEADER_SIZE, REGISTRY_HEADER_SIZE};
 pub enum DecodeError {
     /// The record has no header.
     #[error(
-        "no Avro single-object header (C3 01 and fingerprint, {HEADER_SIZE} bytes) and no schema registry header (00 and id, \
-         {REGISTRY_HEADER_SIZE} bytes): publish with one of them"
+        "no Avro single-object header (C3 01 and the fingerprint, {HEADER_SIZE} bytes) and no schema registry's (00 and \
+         the id, {REGISTRY_HEADER_SIZE} bytes): publish with one of them"
     )]
     NotFramed,
     /// The fingerprint is of no known schema.
@@ -24,8 +24,8 @@ pub enum DecodeError {
     },
     /// The fingerprint is of no version of the record's schema that this software reads.
     #[error(
-        "the {record} record has an unknown version, fingerprint {fingerprint:016x}; this software reads up to version {known}. Use the \
-         version of warptape that wrote it"
+        "the record is of a version of {record}, fingerprint {fingerprint:016x}, that this software does not read: it reads version {known}; \
+         use the version of warptape that wrote it"
     )]
     UnknownVersion {
         /// The expected record.

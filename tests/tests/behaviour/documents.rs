@@ -48,9 +48,11 @@ fn links_lead_somewhere() {
     for folder in ["docs", "docs/concepts"] {
         let entries = std::fs::read_dir(root.join(folder)).expect("the pages");
         let files = entries.map(|entry| entry.expect("an entry").path());
-        pages.extend(files.filter(|path| {
-            path.extension().is_some_and(|end| end == "md") && !path.ends_with("SUMMARY.md")
-        }));
+        pages.extend(
+            files.filter(|path| {
+                path.extension().is_some_and(|end| end == "md") && !path.ends_with("SUMMARY.md")
+            }),
+        );
     }
     let (mut found, mut broken) = (0, Vec::new());
     for page in &pages {
