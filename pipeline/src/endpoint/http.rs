@@ -218,7 +218,15 @@ async fn commanded(served: &Served, parts: &Parts, body: Body) -> Response {
 }
 
 fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
-    let page = match ROUTES.iter().find(|route| route.path == uri.path()).map(|route| route.page) {
+    let route = ROUTES.iter().find(|route| route.path == uri.path());
+    if route.is_none() && !["/", OPENAPI].contains(&uri.path()) {
+        let pages = list(served.orders.is_none());
+        return plain(StatusCode::NOT_FOUND, format!("no such page; the pages are:\n{pages}"));
+    }
+    if ![Method::GET, Method::HEAD].contains(method) {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "read pages with GET\n".to_owned());
+    }
+    let page = match route.map(|route| route.page) {
         Some(Page::Metrics(_)) => {
             let accept =
                 headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -228,14 +236,8 @@ fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) ->
         None if uri.path() == OPENAPI => {
             return respond(StatusCode::OK, "application/json", Body::from(format!("{:#}\n", openapi())));
         }
-        None if uri.path() == "/" => return plain(StatusCode::OK, list()),
-        None => {
-            return plain(StatusCode::NOT_FOUND, format!("no such page; the pages are:\n{}", list()));
-        }
+        None => return plain(StatusCode::OK, list(served.orders.is_none())),
     };
-    if ![Method::GET, Method::HEAD].contains(method) {
-        return plain(StatusCode::METHOD_NOT_ALLOWED, "read pages with GET\n".to_owned());
-    }
     let admitted = served.guard.admits(uri, headers);
     let is_admitted = admitted.is_ok();
     if let (false, Err(refusal)) = (matches!(page, Page::Live | Page::Ready), admitted) {

@@ -8,7 +8,15 @@ use super::pages::{CONTROL, OPENAPI, Page, ROUTES};
 pub(super) fn openapi() -> Value {
     let mut paths = Map::new();
     for route in &ROUTES {
-        let mut responses = json!({"200": answer(route.about, route.media), "421": told("The Host header is not a name of the endpoint.")});
+        let mut responses = json!({"200": answer(route.about, route.media)});
+        if matches!(route.page, Page::Metrics(_)) {
+            for media in ["application/openmetrics-text", "application/vnd.google.protobuf"] {
+                responses["200"]["content"][media] = json!({});
+            }
+        }
+        if !route.of_verifier {
+            responses["404"] = told("The process is a verifier.");
+        }
         if route.may_be_unavailable {
             responses["503"] = answer("The same page while the state is bad", route.media);
         }
@@ -16,6 +24,7 @@ pub(super) fn openapi() -> Value {
         let is_probe = matches!(route.page, Page::Live | Page::Ready);
         let security = if is_probe { json!([{}]) } else { json!([{}, {"token": []}]) };
         if !is_probe {
+            responses["421"] = told("The Host header is not a name of the endpoint.");
             responses["401"] = told("A token is required (endpoint.token) and was not presented.");
             responses["403"] = told(
                 "No token is configured (endpoint.token), and the page may not be read \
@@ -35,7 +44,7 @@ pub(super) fn openapi() -> Value {
         "info": {
             "title": "Warptape",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "HTTP endpoint of `warptape run`, and of `warptape replay verify --follow --listen`, which has no /control and no pages of devices.",
+            "description": "HTTP endpoint of `warptape run`, and of `warptape replay verify --follow --listen`, which has no /control and no pages of devices and performance.",
         },
         "paths": paths,
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
@@ -84,6 +93,7 @@ fn control() -> Value {
             "408": error("The body of the command did not arrive in time."),
             "409": answer("The process refused the command, with the reason.", "application/json"),
             "413": error("The command is too long."),
+            "500": error("The command could not be given."),
             "502": error("The log cannot be written or read."),
             "503": error("Another command is under way."),
             "504": error("No answer within timeout_s. The process refuses the command if it reads it later."),

@@ -44,21 +44,31 @@ pub(super) struct Route {
     pub(super) media: &'static str,
     /// True if the page is 503 while things are bad.
     pub(super) may_be_unavailable: bool,
+    /// True if a verifier has the page as well.
+    pub(super) of_verifier: bool,
 }
 
 /// Every page, in the order of their list.
 pub(super) const ROUTES: [Route; 7] = [
-    Route::new("/metrics", Page::Metrics(Format::Text), "metrics for Prometheus", TEXT, false),
-    Route::new("/livez", Page::Live, "200 while the process is live; restart it on 503", TEXT, true),
-    Route::new("/readyz", Page::Ready, "200 while the pipeline reads, computes and commits", TEXT, true),
-    Route::new("/health", Page::Health, "state of each component, with the reason (JSON)", JSON, true),
-    Route::new("/gpu-health", Page::GpuHealth, "state of each GPU (JSON)", JSON, false),
-    Route::new("/gpu-memory", Page::GpuMemory, "memory of each GPU (JSON)", JSON, false),
+    Route::new("/metrics", Page::Metrics(Format::Text), "metrics for Prometheus", TEXT, false, true),
+    Route::new("/livez", Page::Live, "200 while the process is live; restart it on 503", TEXT, true, true),
+    Route::new(
+        "/readyz",
+        Page::Ready,
+        "200 while the pipeline reads, computes and commits",
+        TEXT,
+        true,
+        true,
+    ),
+    Route::new("/health", Page::Health, "state of each component, with the reason (JSON)", JSON, true, true),
+    Route::new("/gpu-health", Page::GpuHealth, "state of each GPU (JSON)", JSON, false, false),
+    Route::new("/gpu-memory", Page::GpuMemory, "memory of each GPU (JSON)", JSON, false, false),
     Route::new(
         "/performance-metrics",
         Page::Performance,
         "rates and latencies of the pipeline (JSON)",
         JSON,
+        false,
         false,
     ),
 ];
@@ -78,19 +88,22 @@ impl Route {
         about: &'static str,
         media: &'static str,
         may_be_unavailable: bool,
+        of_verifier: bool,
     ) -> Self {
-        Self { path, page, about, media, may_be_unavailable }
+        Self { path, page, about, media, may_be_unavailable, of_verifier }
     }
 }
 
 /// The list of pages, for clients that ask for another one.
-pub(super) fn list() -> String {
-    let pages = ROUTES.iter().map(|route| (route.path.to_owned(), route.about));
-    let others = [
-        (OPENAPI.to_owned(), "this list for tools (OpenAPI)"),
-        (format!("POST {CONTROL}"), "send a command to this process; needs a token (JSON)"),
-    ];
-    pages.chain(others).map(|(path, about)| format!("{path:<22}{about}\n")).collect()
+pub(super) fn list(is_verifier: bool) -> String {
+    let pages = ROUTES.iter().filter(|route| route.of_verifier || !is_verifier);
+    let mut lines: Vec<_> = pages.map(|route| (route.path.to_owned(), route.about)).collect();
+    lines.push((OPENAPI.to_owned(), "this list for tools (OpenAPI)"));
+    if !is_verifier {
+        let about = "a command to this process, where there is a token (JSON)";
+        lines.push((format!("POST {CONTROL}"), about));
+    }
+    lines.into_iter().map(|(path, about)| format!("{path:<22}{about}\n")).collect()
 }
 
 /// Subjects of pages.

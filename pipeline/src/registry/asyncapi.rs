@@ -1,6 +1,7 @@
 //! The topics as an AsyncAPI document: their names as configured, their records' schemas, and who sends and receives.
 
 use serde_json::{Map, Value, json};
+use warptape_schemas::known::{self, KnownSchema};
 
 use super::subjects::subjects;
 use crate::runtime::Topics;
@@ -70,25 +71,22 @@ pub fn asyncapi(topics: &Topics) -> Value {
     let subjects = subjects(topics);
     let (mut of_channels, mut operations) = (Map::new(), Map::new());
     for Channel { name, topic, about, action } in channels(topics) {
-        let mut messages = Map::new();
-        for subject in subjects.iter().filter(|subject| subject.topic == topic) {
-            let schema: Value = serde_json::from_str(subject.schema.text).expect("schemas are JSON");
-            let message = json!({
-                "name": format!("warptape.{}", subject.schema.name),
-                "title": format!("{} version {}", subject.schema.name, subject.schema.version),
-                "contentType": "application/avro",
-                "payload": {"schemaFormat": SCHEMA_FORMAT, "schema": schema},
-            });
-            messages.insert(format!("{}{}", subject.schema.name, subject.schema.version), message);
-        }
+        let of_topic = subjects.iter().filter(|subject| subject.topic == topic).map(|subject| subject.schema);
+        // Words about event time among the ticks have no subject in a registry.
+        let among_ticks = (name == "ticks").then(|| known::written(known::SET_EVENT_TIME));
+        let messages: Map<_, _> = of_topic.chain(among_ticks.into_iter().flatten()).map(message).collect();
         of_channels
             .insert(name.to_owned(), json!({"address": topic, "description": about, "messages": messages}));
+        let reference = json!({"$ref": format!("#/channels/{name}")});
+        let mut operation = |action: &str, about: &str| {
+            let of = json!({"action": action, "channel": reference.clone(), "summary": about});
+            operations.insert(format!("{action}.{name}"), of);
+        };
         if let Some(action) = action {
-            let reference = json!({"$ref": format!("#/channels/{name}")});
-            operations.insert(
-                format!("{action}.{name}"),
-                json!({"action": action, "channel": reference, "summary": about}),
-            );
+            operation(action, about);
+        }
+        if name == "ticks" {
+            operation("send", "Event time of a quiet or corrected market: SetEventTime alone.");
         }
     }
     json!({
@@ -103,6 +101,19 @@ pub fn asyncapi(topics: &Topics) -> Value {
         "channels": of_channels,
         "operations": operations,
     })
+}
+
+/// A message of a topic, by its name in the document.
+fn message(schema: KnownSchema) -> (String, Value) {
+    let KnownSchema { name, version, text, .. } = schema;
+    let parsed: Value = serde_json::from_str(text).expect("schemas are JSON");
+    let message = json!({
+        "name": format!("warptape.{name}"),
+        "title": format!("{name} version {version}"),
+        "contentType": "application/avro",
+        "payload": {"schemaFormat": SCHEMA_FORMAT, "schema": parsed},
+    });
+    (format!("{name}{version}"), message)
 }
 
 #[cfg(test)]

@@ -52,11 +52,10 @@ impl Plan {
         let verified = VerifyOptions { journal, sources, outputs, lifecycle, public_keys, anchored };
         let cut = Cut::take(log, &verified)?;
         // The causes of the cut's outputs were written before the cut, so the ends read now include them.
-        let topics = log
-            .topics_named(&verified.topics())?
-            .into_iter()
-            .map(|topic| (topic.spec.name.clone(), topic))
-            .collect();
+        let mut names = verified.topics();
+        names.extend(options.others.iter().map(String::as_str));
+        let topics =
+            log.topics_named(&names)?.into_iter().map(|topic| (topic.spec.name.clone(), topic)).collect();
         let mut planning = Planning { log, options, cut: &cut, topics, plan: Self::default() };
         if options.window.is_whole() {
             let journals = cut.journal.clone();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
-use warptape_eventlog::{EventLog, LogError, RecordClock, SqliteLog, TopicPartition};
+use warptape_eventlog::{EventLog, LogError, NewRecord, RecordClock, SqliteLog, TopicPartition, TopicSpec};
 use warptape_replay::chain::why_signal;
 use warptape_replay::{
     ABOUT_KEY, ABOUT_TOPIC, Bound, ExportOptions, Exported, ReplayError, SCHEMA_KEY, VerifyOptions,
@@ -49,6 +49,25 @@ fn file_of(log: &dyn EventLog, window: Window, with_ticks: bool) -> File {
 /// A run with checkpoints and snapshots in each of its lives.
 fn rich(seed: u64) -> Recording {
     record(Plan { checkpoint: Some(4), snapshot: Some(7), ..Plan::small(seed) })
+}
+
+#[test]
+fn an_export_has_topics_that_replay_does_not_read() {
+    let recording = rich(47);
+    let name = "lifecycle".to_owned();
+    recording.log.create_topics(&[TopicSpec { name, partitions: 1, ..TopicSpec::default() }]).unwrap();
+    let mut producer = recording.log.producer("lifecycle").unwrap();
+    producer.begin().unwrap();
+    let (topic, value) = ("lifecycle".into(), vec![1, 2, 3].into());
+    producer.send(NewRecord { topic, value, ..NewRecord::default() }).unwrap();
+    producer.commit().unwrap();
+    let window = Window { since: Some(Bound::Sequence(20)), ..Window::default() };
+    for window in [Window::default(), window] {
+        let file = file_of(&recording.log, window, true);
+        let found = records(&file.log, "lifecycle", 0);
+        assert_eq!(found, records(&recording.log, "lifecycle", 0));
+        assert_eq!(found.len(), 1);
+    }
 }
 
 #[test]

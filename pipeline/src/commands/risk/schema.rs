@@ -4,8 +4,6 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use warptape_schemas::risk::RiskRequest;
 
-/// Words with one form only. All other words are taken in lower case as well, with `-` for `_`.
-const ONE_FORM: [&str; 3] = ["CRITICAL", "INTERACTIVE", "BATCH"];
 /// Properties with a second name, which people use for currencies.
 const SECOND_NAMES: [(&str, &str); 3] = [
     ("dividend_yield", "foreign_rate"),
@@ -23,6 +21,10 @@ pub fn request_schema() -> Value {
         required.retain(|name| name != "request_id");
     }
     add_second_forms(&mut schema);
+    // Editors find the schema of a file by this key.
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.insert("$schema".to_owned(), json!({"type": "string"}));
+    }
     schema
 }
 
@@ -56,7 +58,7 @@ fn add_second_names(properties: &mut Map<String, Value>) {
 }
 
 fn second_form(word: &Value) -> Option<Value> {
-    let word = word.as_str().filter(|word| !ONE_FORM.contains(word))?;
+    let word = word.as_str()?;
     let second = word.to_lowercase().replace('_', "-");
     (second != word).then(|| second.into())
 }

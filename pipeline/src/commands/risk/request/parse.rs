@@ -13,6 +13,8 @@ use crate::usage_error::UsageError;
 
 /// Parses a request.
 pub fn request(mut request: Map<String, Value>) -> Result<RiskRequest, UsageError> {
+    // The file's own JSON Schema, which is for editors.
+    request.remove("$schema");
     let given = request.get("problem").cloned();
     // The other fields are read with a valid problem in its place.
     if given.is_some() {
