@@ -219,7 +219,7 @@ impl Partition<'_> {
         })?;
         self.flush()?;
         if let Some(end) = end.filter(|end| !is_damaged && end.rows != rows) {
-            let found = format!("{}/{partition} has {rows} rows in place of {}", self.name, end.rows);
+            let found = format!("{}/{partition} has {rows} rows instead of {}", self.name, end.rows);
             match damage {
                 Damage::Refuse => return Err(file.damaged(found)),
                 Damage::LeaveOut { losses, .. } => losses.push(Loss::Unnamed { found }),

@@ -178,7 +178,7 @@ fn what_stands_in_place_of_a_table_is_refused_by_name() {
     place(&path, &whole);
     alter(&path, "DROP TABLE producers");
     let error = SqliteLog::open_existing(&path).err().unwrap().to_string();
-    assert!(error.contains("the table \"producers\" is not there"), "{error}");
+    assert!(error.contains("the table \"producers\" is missing"), "{error}");
 }
 
 #[test]

@@ -311,7 +311,7 @@ fn mistakes(path: &Path) {
     refused(&["why", "nonsense"], "SYMBOL@TIME");
     refused(
         &["why-not", "7", "--at", "sequence:5"],
-        "no lane 7: the process has the lanes 0 (cpu:0), 1 (cpu:1)",
+        "there is no lane 7; the process has the lanes 0 (cpu:0), 1 (cpu:1)",
     );
     refused(&["why-not", "cuda:1", "--at", "5"], "no lane \"cuda:1\"");
     refused(&["why-not", "1", "--at", "2100-01-01T00:00:00Z"], "partition 0 has the sequences 0 to ");

@@ -168,7 +168,7 @@ fn a_gpu_that_is_not_there_is_refused() {
     let folder = folder();
     let output = warptape_with(folder.path(), &["devices"], &[("WARPTAPE__ENGINE__DEVICES", "cuda:63")]);
     let (_, error) = texts(&output, 2);
-    assert!(error.contains("engine.devices") && error.contains("cuda:63 is not"), "{error}");
+    assert!(error.contains("engine.devices") && error.contains("cuda:63 is missing"), "{error}");
 }
 
 /// A log with a topic of two partitions: foreign records in the first, nothing in the second.

@@ -284,7 +284,11 @@ fn a_letter_of_a_large_record_leads_to_the_original() {
     let list = dlq(folder, &["list"]);
     assert!(list.lines().nth(1).is_some_and(|row| row.ends_with(" 3145728")), "{list}");
     let shown = dlq(folder, &["show", "0"]);
-    assert!(shown.contains("cut        of 3 bytes of key and 3145728 of value; "), "{}", &shown[..600]);
+    assert!(
+        shown.contains("cut        the original has 3 bytes of key and 3145728 of value; "),
+        "{}",
+        &shown[..600]
+    );
 
     // Two more letters name missing records: the topic has ended before, or has another record there.
     let mut none = letter.clone();

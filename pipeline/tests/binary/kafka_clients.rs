@@ -325,7 +325,7 @@ fn a_partition_that_other_topics_lack_is_named_and_waited_for() {
     let prefix_variable = [("WARPTAPE__TOPICS__PREFIX", &*prefix)];
     let mut run = Running::start_with(setup.path(), &["run", "-c", "w.toml"], &prefix_variable);
     run.await_saying(&format!("{prefix}ticks/{} is not read yet", PARTITIONS - 1));
-    assert!(run.said().contains(&format!("{prefix}signals; give them")), "{}", run.said());
+    assert!(run.said().contains(&format!("{prefix}signals. Give them")), "{}", run.said());
 
     // The other records are read.
     let mut producer = setup.log.producer(&prefix).expect("a producer");

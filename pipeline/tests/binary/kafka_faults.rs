@@ -122,7 +122,7 @@ fn a_broker_that_is_gone_is_shown_and_keeps_nobody_from_ending() {
     let (status, _, error) = load.run.finish();
     let took = asked.elapsed();
     assert_eq!(status.code(), Some(1), "{error}");
-    assert!(error.contains("error: broker lost ") && error.contains("nothing is lost"), "{error}");
+    assert!(error.contains("error: broker lost ") && error.contains("Nothing is lost"), "{error}");
     assert!(took < END_MAX, "it took {took:?}");
     load.broker.go_on();
     load.run = load.market.start_run();

@@ -106,7 +106,7 @@ fn a_log_is_checked_copied_and_recovered() {
     let (said, _) = on_log(folder, &["log", "check"], 0);
     assert!(said.ends_with(": whole\n") && said.contains(" records in "), "{said}");
     let (said, _) = on_log(folder, &["log", "recover"], 0);
-    assert!(said.contains("nothing of sqlite:w.db is damaged or lost"), "{said}");
+    assert!(said.contains("nothing in sqlite:w.db is damaged or lost"), "{said}");
     on_log(folder, &["log", "backup", "copy.db"], 0);
     let (said, _) = texts(&warptape(folder, &["log", "check", "--log", "sqlite:copy.db"]), 0);
     assert!(said.ends_with(": whole\n"), "{said}");
