@@ -304,7 +304,7 @@ fn a_letter_of_a_large_record_leads_to_the_original() {
     let (out, error) = texts(&warptape(folder, &arguments), 0);
     assert!(out.starts_with("replayed          1\n"), "{out}");
     assert!(out.contains("kept back         2   "), "{out}");
-    assert!(error.contains("ticks partition 0 offset 7 is gone"), "{error}");
+    assert!(error.contains("the original, ticks partition 0 offset 7, was removed"), "{error}");
     assert!(error.contains("part of a record of 3145729 bytes"), "{error}");
     let sent = records(&log, "ticks", 0);
     assert_eq!((sent.len(), sent[1].key.as_deref()), (2, Some(&b"key"[..])));

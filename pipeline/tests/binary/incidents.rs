@@ -63,7 +63,7 @@ fn a_hot_symbol_is_found() {
     let greatest = "<td>1/1</td><td>1,025</td><td>25 %</td><td>45 %</td>";
     assert!(found.contains(greatest), "the page does not say when group 1/1 had how much of all rows");
     let causes = [
-        "lane 1 (cpu:1)      472.130",
+        "lane 1 (cpu:1)    472.130",
         "behind earlier batches of the lane",
         "        1      1      1    54  376 to 388  2026-11-28T08:39:15.979584Z  SYNTH:AAAA 53",
     ];

@@ -166,7 +166,7 @@ fn a_step_is_shown_on_a_small_screen() {
         &[
             "journal/0  sequence 4  2026-11-24T",
             "as recorded",
-            "Arrived: 3600 rows of 3 groups of partition 1, from records before offset 12",
+            "Arrived: 3600 rows in 3 groups of partition 1, from records before offset 12",
             "Dispatch: batch ",
             "lane     state  breaker",
             "0 cpu:0  ready  closed",
