@@ -118,7 +118,7 @@ mod tests {
         file.finish().expect("it gets its name");
         assert_eq!((fs::read_to_string(&to).expect("the file").as_str(), files()), ("whole", 1));
         let error = NewFile::create(&to).err().expect("it is taken");
-        assert!(error.is::<UsageError>() && error.to_string().contains("nothing is written over"), "{error}");
+        assert!(error.is::<UsageError>() && error.to_string().contains("never overwritten"), "{error}");
         assert!(NewFile::create(&folder.path().join("no/page.html")).is_err());
     }
 }

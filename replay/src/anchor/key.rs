@@ -237,7 +237,7 @@ mod tests {
         let said = |error: KeyError| error.to_string();
         assert!(said(SigningKey::read(&path).expect_err("a public key")).contains("it holds a public key"));
         for (text, found) in [
-            ("", "no PEM"),
+            ("", "not a PEM file"),
             ("-----BEGIN ENCRYPTED PRIVATE KEY-----\n", "encrypted"),
             ("-----BEGIN PRIVATE KEY-----\nMA==\n-----END PRIVATE KEY-----\n", "another kind"),
             ("-----BEGIN PRIVATE KEY-----\n?\n-----END PRIVATE KEY-----\n", "damaged"),

@@ -27,7 +27,7 @@ fn what_is_no_condition_is_told_with_its_place() {
     refused("lane=", 5, "expected a value");
     refused("lane=1 &&", 9, "expected a field");
     refused("lane=1 & queue>5", 7, "write &&");
-    refused("lanes=1", 0, "there is no field \"lanes\": there are sequence, at");
+    refused("lanes=1", 0, "there is no field \"lanes\"; the fields are sequence, at");
     refused("queue>many", 6, "queue is a whole number, not \"many\"");
     refused("queue>99999999999999999999", 6, "a whole number");
     refused("at>yesterday", 3, "a time such as");
