@@ -28,7 +28,7 @@ pub enum RiskSubcommand {
     Schema,
     /// Send a request
     #[command(flatten)]
-    Ask(RiskCommand),
+    Ask(Box<RiskCommand>),
 }
 
 /// Kinds of requests.

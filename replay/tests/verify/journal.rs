@@ -78,7 +78,7 @@ fn a_forged_decision_is_named_by_its_field() {
     );
     assert!(
         text.contains("PartitionAssigned")
-            && text.contains(concat!("written by warptape ", env!("CARGO_PKG_VERSION"), ";")),
+            && text.contains(concat!("written by warptape ", env!("CARGO_PKG_VERSION"), " like this;")),
         "{text}"
     );
 }

@@ -142,7 +142,7 @@ fn answers_are_compared_where_the_first_entries_were_removed() {
         let later = &journal[first..];
         let report = identical(&Tampered::trimmed(&recording.log, "journal", 0, later.to_vec()));
         assert_eq!(counts(&report).1, 12 - passed);
-        let note = format!("control.results/0: {passed} answers were not compared: ");
+        let note = format!("control.results/0: {passed} answers were not compared, ");
         assert!(report.notes.iter().any(|said| said.starts_with(&note)), "{report}");
         assert!(report.to_string().contains("older entries were removed"), "{report}");
         for at in 0..answers.len() {

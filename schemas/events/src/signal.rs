@@ -180,7 +180,7 @@ indicators! {
     sma: "Simple moving average of the closes.",
     ema_fast: "Exponential moving average of the closes, short window.",
     ema_slow: "Exponential moving average of the closes, long window.",
-    bollinger_middle: "Middle Bollinger band: simple moving average of the closes.",
+    bollinger_middle: "Middle Bollinger band: moving average of the closes.",
     bollinger_upper: "Upper Bollinger band: middle plus a multiple of the standard deviation.",
     bollinger_lower: "Lower Bollinger band: middle minus a multiple of the standard deviation.",
     rsi: "Relative strength index after Wilder, 0 to 100.",

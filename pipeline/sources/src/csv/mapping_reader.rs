@@ -326,7 +326,7 @@ mod tests {
             "symbol=s,time=t:ms,price=p,size=q,bid_price=1,bid_size=2,ask_price=3,ask_size=4",
             &["both trades and quotes needs kind"],
         );
-        check_refused("symbol=s,time=t:ms,price=p,size=q,side=a,buyer_is_maker=b", &["give one"]);
+        check_refused("symbol=s,time=t:ms,price=p,size=q,side=a,buyer_is_maker=b", &["give only one"]);
         check_refused("symbol=s,time=t:ms,price=p,size=q,prize=7", &["unknown key `prize`"]);
         check_refused(
             "symbol=s,symbol=t,time=t:ms,price=p,size=q,size=r",

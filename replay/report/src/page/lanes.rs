@@ -116,7 +116,7 @@ pub(super) fn utilisation(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup 
         html! {
             (strips::shades("heat", "0 %", "100 %"))
             (strips::rows(timeline, "heat", &strips, CELLS_NAMED_MAX / 2))
-            (further(others, "further lanes worked less"))
+            (further(others, "lanes worked less"))
             (tables::table(&header, &keys.iter().map(row).collect::<Vec<_>>()))
         }
     };
@@ -173,7 +173,7 @@ pub(super) fn placement(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
             (keys_of_lanes(lanes, &keys))
             (charts::row("row chart", &[line(0.0, top), line(1.0, 0.0)], &svg))
             (timeline.times())
-            (further(others, "further lanes are combined, in grey"))
+            (further(others, "lanes are combined, in grey"))
         }))
         (groups(timeline, lanes))
     }
@@ -341,7 +341,7 @@ pub(super) fn pauses(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
         html! {
             (strips::shades("pause", "0 %", "100 %"))
             (strips::rows(timeline, "pause", &strips, CELLS_NAMED_MAX / 4))
-            (further(others, "further partitions were paused for less time"))
+            (further(others, "partitions were paused for less time"))
         }
     };
     charts::figure("Pauses of partitions", "time in which a partition was not read", &facts, drawing)

@@ -13,7 +13,7 @@ fn command(line: &str) -> Result<RiskCommand, String> {
     let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
     let Command::Risk(args) = cli.command else { panic!("{line}") };
     let RiskSubcommand::Ask(command) = args.command else { panic!("{line}") };
-    Ok(command)
+    Ok(*command)
 }
 
 fn bars(flags: &RecordedFlags) -> anyhow::Result<Value> {
