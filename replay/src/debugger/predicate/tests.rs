@@ -40,7 +40,7 @@ fn what_is_no_condition_is_told_with_its_place() {
     refused("reason=\"x", 7, "the closing quote is missing");
     refused(r#"reason="a\b""#, 9, "in quotes, \\ may stand only before");
     refused("reason=a\\b", 8, "double quotes");
-    refused(&"(".repeat(100), 64, "64 parentheses");
+    refused(&"(".repeat(100), 64, "at most 64 deep");
     refused(&" ".repeat(5_000), 0, "4096 bytes");
     let shown = parse("lane=1 && colour=red").unwrap_err().to_string();
     assert!(shown.ends_with("\n  lane=1 && colour=red\n            ^"), "{shown}");
