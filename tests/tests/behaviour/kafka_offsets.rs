@@ -145,6 +145,6 @@ fn a_new_group_begins_with_the_first_ticks_that_retention_has_left() {
     feed(&log, &config, 300..600);
     run_to_end(&log, config.clone());
     let told = verified(log.as_ref(), &config).to_string();
-    assert!(told.contains("ticks/0: the records 0 to "), "{told}");
+    assert!(told.contains("ticks/0: records 0 to "), "{told}");
     assert!(signals(log.as_ref(), &config) > 50);
 }

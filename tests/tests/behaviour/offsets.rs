@@ -215,7 +215,7 @@ fn a_log_that_lost_its_beginning_is_processed_from_the_first_record_that_is_left
     assert!(report.outputs.expect("they are compared").signals > 100, "{report}");
     let told = report.to_string();
     for (partition, first) in first.into_iter().enumerate() {
-        let given_up = format!("ticks/{partition}: the records 0 to {} were given up", first - 1);
+        let given_up = format!("ticks/{partition}: records 0 to {} were given up", first - 1);
         assert!(told.contains(&given_up), "{given_up:?} is missing in {told}");
     }
     // Another configuration folds the remaining ticks, and begins a segment.
