@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by tests/run, tests/coverage, tests/services, tests/deploy/run and tests/gpu/run: installs missing system packages if it
+# Sourced by tests/run, deploy/release, docs/pictures/make, tests/coverage, tests/services, tests/deploy/run and tests/gpu/run: installs missing system packages if it
 # may, creates the Python of the tests, and finds NVRTC.
 
 # packages_missing PACKAGE…: prints the missing packages, each followed by a space.
@@ -58,6 +58,22 @@ install_packages() {
     echo "apt-get could not install: $missing- install them and run again"
     return 1
   fi
+}
+
+# install_tool CACHE NAME VERSION [OPTION…]: sets `tool` to a program of the registry, kept in that folder. The build is fast and not optimised,
+# because the program runs only for a second.
+install_tool() {
+  local name=$2 version=$3 tools status=0
+  tools=$1/$2-$3-rust-$(rustc --version | cut -d' ' -f2)
+  shift 3
+  tool=$tools/bin/$name
+  [[ -x $tool ]] && return 0
+  echo "building $name $version (once, about two minutes)"
+  CARGO_TARGET_DIR=$tools/build CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off \
+    CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=0 \
+    cargo install --quiet "$name" --locked --version "$version" "$@" --root "$tools" || status=$?
+  rm -rf "$tools/build"
+  return "$status"
 }
 
 # nvrtc_folders PYTHON: the folders in which packages of this Python have NVRTC, a line each. CUDA 13's is nvidia/cu13/lib, and
