@@ -239,9 +239,9 @@ def lists(browser, mock):
     time.sleep(1.2)
     equal(browser.run(first), before, "the paused list")
     browser.run("document.getElementById('pause').click()")
-    browser.run("const field = document.getElementById('filter'); field.value = 'CPU:2 place'; field.dispatchEvent(new Event('input'))")
+    browser.run("const field = document.getElementById('filter'); field.value = 'CPU:3 place'; field.dispatchEvent(new Event('input'))")
     fitting = browser.run("return [...document.querySelectorAll('#decisions li.entry')].map((one) => one.textContent)")
-    assert fitting and all("cpu:2" in one and "Place" in one for one in fitting), f"{len(fitting)} entries fit"
+    assert fitting and all("cpu:3" in one and "Place" in one for one in fitting), f"{len(fitting)} entries fit"
     browser.run("const field = document.getElementById('filter'); field.value = 'no such thing'; field.dispatchEvent(new Event('input'))")
     until_text(browser, "#decisions + .none", "Nothing fits")
     browser.run("document.getElementById('alerts-only').click()")
@@ -258,6 +258,11 @@ def candles(browser, mock):
     browser.press("Left", "Left", "Left")
     assert text(browser, "#readout") != newest, "the cursor does not move"
     assert "close" in text(browser, "#candle-spoken"), "nothing is said"
+    for _ in range(30):
+        if browser.run("return !document.querySelector('.tip').hidden"):
+            break
+        browser.press("Left")
+    assert "_" in text(browser, ".tip"), "no alert is said at its candle"
     browser.run("document.activeElement.blur()")
     boxes = "return Object.fromEntries([...document.querySelectorAll('#indicators label')].map((one) => [one.textContent, one.firstChild.checked]))"
     found = browser.run(boxes)

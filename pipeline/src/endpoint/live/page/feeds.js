@@ -1,7 +1,7 @@
 // Lists that fall fast: decisions, signals, risk requests.
 
 import { symbolButton } from "./market.js";
-import { attribute, byId, hide, link, list, make, named, shade, shownIn, store, stored, write } from "./nodes.js";
+import { attribute, byId, hide, link, list, make, named, shade, shownIn, store, stored, title, write } from "./nodes.js";
 import { UNKNOWN, amount, clock, counted, dated, isKnown, plain, timeWords, value, whole } from "./text.js";
 
 const KEPT = 500;
@@ -109,7 +109,7 @@ const signals = new Feed("signals", (signal) => signal.place, (signal) => {
 const isAnswer = (risk) => risk.outcome !== "asked";
 const risk = new Feed("risk", (pair) => pair.id, (pair) => {
   const id = link(named(pair.id, "cut"), `request=${encodeURIComponent(pair.id)}`);
-  const [kind, who, outcome, took, answer] = ["", "wrap", "", "number", "wrap"].map((name) => make("td", name));
+  const [kind, who, outcome, took, answer] = ["", "", "", "number", "wrap"].map((name) => make("td", name));
   const node = make("tr", "open", make("td", "", id), kind, who, outcome, took, answer);
   opens(node, `request=${encodeURIComponent(pair.id)}`);
   return {
@@ -117,7 +117,8 @@ const risk = new Feed("risk", (pair) => pair.id, (pair) => {
     show: ({ asked, answered }) => {
       const fields = { ...asked?.fields, ...answered?.fields };
       write(kind, plain((asked ?? answered).kind));
-      write(who, [fields.tenant, fields.class].filter(Boolean).map(plain).join(", ") || UNKNOWN);
+      list(who, [fields.tenant ?? UNKNOWN], (tenant) => tenant, (tenant) => ({ node: named(tenant, "cut") }));
+      title(who, `${plain(fields.tenant)}, class ${plain(fields.class).toLowerCase()}`);
       write(outcome, answered ? plain(answered.outcome) : "not yet answered");
       shade(outcome, !answered ? "quiet-word" : answered.outcome.toLowerCase() === "done" ? "good-word" : "bad-word");
       write(took, answered ? timeWords((fields.finished_ns - fields.received_ns) / 1e6) : "");

@@ -43,7 +43,8 @@ const THEMES = ["system", "light", "dark"];
 function useTheme(theme) {
   if (theme === "system") delete document.documentElement.dataset.colours;
   else document.documentElement.dataset.colours = theme;
-  write(byId("theme"), `Colours: ${theme}`);
+  write(byId("theme"), `◐ ${theme}`);
+  byId("theme").setAttribute("aria-label", `Colours: ${theme}`);
   recolour();
   market.build();
   if (stream.snapshot) requestShow();

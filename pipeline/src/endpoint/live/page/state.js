@@ -53,8 +53,10 @@ export function showState({ state, process, stores, records_skipped: skipped }) 
   const heading = `${{ ok: "Ok", degraded: "Degraded", down: "Down" }[state.level] ?? plain(state.level)}: ${plain(state.words)}`;
   const troubles = verdict("state", grade(state.level), heading);
   const bad = state.components.filter((component) => component.level !== "ok");
-  const lines = bad.map((one) => [one.name, `${plain(one.name)}: ${plain(one.reason)}`]);
-  if (bad.length === 0) lines.push(["", `all ${counted(state.components.length, "component", "components")} are ok`]);
+  const further = bad.filter((one) => one.reason !== state.words);
+  const lines = further.map((one) => [one.name, `${plain(one.name)}: ${plain(one.reason)}`]);
+  const well = state.components.length - bad.length;
+  lines.push(["", `${bad.length > 0 ? "" : "all "}${counted(well, "component is", "components are")} ok`]);
   list(troubles, lines, ([name]) => name, () => {
     const node = make("li");
     return { node, show: ([, words]) => write(node, words) };
