@@ -20,8 +20,12 @@ class Browser:
         program = shutil.which("chromedriver")
         if program is None:
             raise SystemExit("chromedriver is missing: apt-get install chromium chromium-driver")
-        self.driver = subprocess.Popen([program, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        port = next(line.rsplit(" ", 1)[1].rstrip(".\n") for line in self.driver.stdout if "successfully on port" in line)
+        self.driver = subprocess.Popen(
+            [program, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        port = next(
+            line.rsplit(" ", 1)[1].rstrip(".\n") for line in self.driver.stdout if "successfully on port" in line
+        )
         self.base = f"http://127.0.0.1:{port}"
         options = {"args": ARGUMENTS, "binary": shutil.which("chromium")}
         logs = {"browser": "ALL", "performance": "ALL"}
@@ -58,7 +62,9 @@ class Browser:
         return self.post("/goog/cdp/execute", cmd=command, params=parameters)
 
     def size(self, width, height=900):
-        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
+        )
 
     def media(self, **features):
         wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]

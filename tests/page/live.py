@@ -43,7 +43,9 @@ def metrics(url):
 
 
 def figures(browser):
-    return browser.run("return Object.fromEntries(arguments[0].map((one) => [one, +document.querySelector(one).value]))", list(TOTALS))
+    return browser.run(
+        "return Object.fromEntries(arguments[0].map((one) => [one, +document.querySelector(one).value]))", list(TOTALS)
+    )
 
 
 def equals_metrics(browser, url, exactly=False):
@@ -123,8 +125,14 @@ def of_binary(binary, pictures):
             url_in(f"{folder}/run.out", process)
             browser.until("return document.getElementById('broken').hidden", "the next process is found", 30)
             until_text(browser, "#age", "totals began again at", 30)
-            browser.until("return document.querySelector('#state h2').textContent.includes('caught up')", "it is caught up", 60)
-            equal(browser.run("return document.getElementById('tile-ticks').isMine"), True, "the page was not loaded again")
+            browser.until(
+                "return document.querySelector('#state h2').textContent.includes('caught up')", "it is caught up", 60
+            )
+            equal(
+                browser.run("return document.getElementById('tile-ticks').isMine"),
+                True,
+                "the page was not loaded again",
+            )
             time.sleep(2)
             found = figures(browser)
             expected = metrics(url)

@@ -136,14 +136,28 @@ def stands_still(browser, url, seconds=6):
     before = len(browser.run(SHIFTS))
     time.sleep(seconds)
     # Lists that fall move within themselves.
-    moved = [one for one in browser.run(SHIFTS)[before:] if not all(name in ("entry", "open", "TR", "LI", None) for name in one[2])]
+    moved = [
+        one
+        for one in browser.run(SHIFTS)[before:]
+        if not all(name in ("entry", "open", "TR", "LI", None) for name in one[2])
+    ]
     assert sum(one[0] for one in moved) < SHIFT_MAX, f"the page moves by itself: {moved}"
 
 
 def has_names(browser):
     """Everything that takes the focus has a name, as screen readers say it."""
     nodes = browser.devtools("Accessibility.getFullAXTree")["nodes"]
-    wanted = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "dialog", "region", "ComboBoxMenuButton"}
+    wanted = {
+        "button",
+        "link",
+        "textbox",
+        "searchbox",
+        "combobox",
+        "checkbox",
+        "dialog",
+        "region",
+        "ComboBoxMenuButton",
+    }
     bare = []
     for node in nodes:
         role = node.get("role", {}).get("value")
@@ -152,7 +166,9 @@ def has_names(browser):
         if not node.get("name", {}).get("value", "").strip():
             bare.append(role)
     assert not bare, f"without a name: {bare}"
-    levels = browser.run("return [...document.querySelectorAll('h1, h2, h3')].filter((one) => one.checkVisibility()).map((one) => +one.tagName[1])")
+    levels = browser.run(
+        "return [...document.querySelectorAll('h1, h2, h3')].filter((one) => one.checkVisibility()).map((one) => +one.tagName[1])"
+    )
     equal(levels[0], 1, "the first heading")
     assert all(after - before <= 1 for before, after in zip(levels, levels[1:])), f"levels of headings: {levels}"
 
@@ -163,10 +179,16 @@ def why_by_keyboard(browser):
     browser.run("document.querySelector('#decisions a').focus()")
     href = browser.run("return document.activeElement.getAttribute('href')")
     browser.press("Enter")
-    text = browser.until("return document.querySelector('#why[open]') && document.getElementById('why-text').textContent", "an explanation", 40)
+    text = browser.until(
+        "return document.querySelector('#why[open]') && document.getElementById('why-text').textContent",
+        "an explanation",
+        40,
+    )
     assert len(text.splitlines()) > 3, f"the explanation is {text!r}"
     equal(browser.run("return location.hash"), href, "the address")
-    assert browser.run("return document.querySelector('#why').contains(document.activeElement)"), "the focus is not in the dialog"
+    assert browser.run(
+        "return document.querySelector('#why').contains(document.activeElement)"
+    ), "the focus is not in the dialog"
     browser.press("Escape")
     browser.until("return !document.querySelector('#why').open", "Escape closes the explanation")
     equal(browser.run("return location.hash"), "", "the address after Escape")

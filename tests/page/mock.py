@@ -128,7 +128,9 @@ class Market:
             f"1.{number % 900:03} ms ago; the lane has 0 rows of 0 batches in flight, and the end is predicted in 0.412 ms"
         ]
         if number % 3 == 0:
-            reasons.append(f"Place: group {number % 64} of partition 1 goes to lane {lane} with epoch 3: policy balanced 2")
+            reasons.append(
+                f"Place: group {number % 64} of partition 1 goes to lane {lane} with epoch 3: policy balanced 2"
+            )
         if number % 7 == 0:
             reasons.append("Pause: partition 2 is paused: 70200 of its rows wait on the host, above the mark of 65536")
         if number % 11 == 0:
@@ -167,7 +169,9 @@ class Market:
                 received = int((self.started + number * 2) * 1e9)
                 outcome = {"warptape.SimulationResult": {"price": 10.4506, "standard_error": 0.0101, "paths": 65536}}
                 if number % 5 == 0:
-                    outcome = {"warptape.RiskError": {"code": "INVALID", "field": "spot", "message": "spot is not above 0"}}
+                    outcome = {
+                        "warptape.RiskError": {"code": "INVALID", "field": "spot", "message": "spot is not above 0"}
+                    }
                 result = {**asked, "outcome": outcome, "received_ns": received, "finished_ns": received + 31_400_000}
                 word = "done" if number % 5 else "invalid"
                 made.append({"id": name, "outcome": word, "kind": "simulation", "fields": result})
@@ -181,7 +185,11 @@ class Market:
             ("engine", "ok", "partitions: 4"),
             ("log", "down" if self.broker_lost else "ok", lost if self.broker_lost else "it answers"),
             ("commits", "ok", "the last commit was 0.1 s ago"),
-            ("lanes", "ok" if self.lost_lane is None else "degraded", f"lanes: {LANES}" if self.lost_lane is None else lanes),
+            (
+                "lanes",
+                "ok" if self.lost_lane is None else "degraded",
+                f"lanes: {LANES}" if self.lost_lane is None else lanes,
+            ),
             ("lag", "ok", "partition 1 is 812 records behind; the first has waited for 0.1 s"),
             ("symbols", "ok", "29 of at most 4096 symbols in the fullest partition"),
             ("hot_state", "ok", "0 records behind"),
@@ -198,7 +206,13 @@ class Market:
         seconds = [int(now) - ago for ago in range(min(120, int(age) + 90), 0, -1)]
         newest = 400 if self.decisions_stand else int(age * 20) + 400
         signals = [
-            self.signal(number, SYMBOLS[number % len(SYMBOLS)], ALERTS[number % 5] if number % 6 == 0 else "BAR", "1s", 101.25 + number % 7)
+            self.signal(
+                number,
+                SYMBOLS[number % len(SYMBOLS)],
+                ALERTS[number % 5] if number % 6 == 0 else "BAR",
+                "1s",
+                101.25 + number % 7,
+            )
             for number in range(int(now), int(now) - 40, -1)
         ]
         lag = {"records": int(812 + 50 * math.sin(now)), "seconds": 0.1 + 0.05 * math.sin(now)}
@@ -275,28 +289,39 @@ class Market:
                 "disk_size_bytes": 100 << 30,
                 "hot_state": "0 records behind",
             },
-            "verified": {
-                "sequence": newest - 30,
-                "newest": newest,
-                "outputs": ticks // 17 - 90,
-                "difference": self.difference,
-                "share_percent": 10,
-            }
-            if self.has_verifier
-            else None,
-            "symbols": [{"symbol": name, "bars": BARS[: 1 + place % 3], "signals": 50 - place} for place, name in enumerate(SYMBOLS)],
+            "verified": (
+                {
+                    "sequence": newest - 30,
+                    "newest": newest,
+                    "outputs": ticks // 17 - 90,
+                    "difference": self.difference,
+                    "share_percent": 10,
+                }
+                if self.has_verifier
+                else None
+            ),
+            "symbols": [
+                {"symbol": name, "bars": BARS[: 1 + place % 3], "signals": 50 - place}
+                for place, name in enumerate(SYMBOLS)
+            ],
             "symbols_left_out": self.left_out,
             "records_skipped": self.skipped,
         }
 
     def metrics(self):
         totals = self.snapshot()["totals"]
-        names = {"warptape_ticks_total": "ticks", "warptape_signals_total": "signals", "warptape_late_ticks_total": "late"}
+        names = {
+            "warptape_ticks_total": "ticks",
+            "warptape_signals_total": "signals",
+            "warptape_late_ticks_total": "late",
+        }
         return "".join(f"{name} {totals[key]}\n" for name, key in names.items())
 
 
 def explanation(asked):
-    waits = "\n".join(f"{row / 7:8.3f}  2026-11-28T19:08:00.{row:06}Z  lane  lane 0 (cpu:0) had 1 batch ahead" for row in range(90))
+    waits = "\n".join(
+        f"{row / 7:8.3f}  2026-11-28T19:08:00.{row:06}Z  lane  lane 0 (cpu:0) had 1 batch ahead" for row in range(90)
+    )
     return f"BAR of {HOSTILE[0]}, asked as {asked}\n17.280 ms from publication to its seal\n\n wait_ms  until\n{waits}\n{HOSTILE[3]}\n"
 
 

@@ -11,7 +11,12 @@ from looks import equal, said, shown
 from mock import FILES, HOSTILE, Mock
 
 WEIGHT_MAX = 150_000
-REFUSED = ("net::ERR_CONNECTION_REFUSED", "net::ERR_CONNECTION_RESET", "net::ERR_INCOMPLETE_CHUNKED_ENCODING", "net::ERR_EMPTY_RESPONSE")
+REFUSED = (
+    "net::ERR_CONNECTION_REFUSED",
+    "net::ERR_CONNECTION_RESET",
+    "net::ERR_INCOMPLETE_CHUNKED_ENCODING",
+    "net::ERR_EMPTY_RESPONSE",
+)
 TEXT = "return document.querySelector(arguments[0]).textContent"
 
 
@@ -25,7 +30,11 @@ def until_text(browser, selector, words, timeout_s=8):
 
 
 def weight(_browser, _mock):
-    own = [path for path in Path(FILES).iterdir() if path.suffix in (".html", ".css", ".js") and not path.name.startswith("uplot")]
+    own = [
+        path
+        for path in Path(FILES).iterdir()
+        if path.suffix in (".html", ".css", ".js") and not path.name.startswith("uplot")
+    ]
     total = sum(path.stat().st_size for path in own)
     assert 10_000 < total < WEIGHT_MAX, f"the page has {total} bytes without its library"
     assert "Leon Sorokin" in (Path(FILES) / "UPLOT-LICENSE").read_text(), "the licence of the library"
@@ -67,7 +76,13 @@ def values(browser, mock):
     time.sleep(1.2)
     found = browser.run(script)
     after = json.load(urllib.request.urlopen(mock.url + "live.json"))
-    expected = {"late": "1015", "dead": "3", "symbols": str(after["totals"]["symbols"]), "p50": "56.3", "text": "1\u202f015"}
+    expected = {
+        "late": "1015",
+        "dead": "3",
+        "symbols": str(after["totals"]["symbols"]),
+        "p50": "56.3",
+        "text": "1\u202f015",
+    }
     equal({key: found[key] for key in expected}, expected, "figures")
     for name in ["ticks", "signals"]:
         low, high = before["totals"][name], after["totals"][name]
@@ -101,7 +116,11 @@ def faults(browser, mock):
     until_text(browser, "#stores", "broker lost 12 s ago")
     assert "bad" in browser.run("return document.querySelector('#state').className"), "the state is not marked as bad"
     assert browser.run("return document.querySelector('#skipped').hidden"), "nothing was skipped yet"
-    mock.market.skipped, mock.market.left_out, mock.market.difference = 1234, 56, "output 7 of partition 1 is <b>other</b>"
+    mock.market.skipped, mock.market.left_out, mock.market.difference = (
+        1234,
+        56,
+        "output 7 of partition 1 is <b>other</b>",
+    )
     until_text(browser, "#skipped", "1\u202f234 records")
     until_text(browser, "#choice-note", "56 symbols")
     until_text(browser, "#verified", "output 7 of partition 1 is <b>other</b>")
@@ -114,17 +133,31 @@ def hostile(browser, mock):
     shown(browser, mock.url)
     count = "return document.querySelectorAll('main img, main script, main b b, main iframe, [onerror]').length"
     for name in HOSTILE:
-        browser.run("const field = document.getElementById('symbol'); field.value = arguments[0]; field.dispatchEvent(new Event('change'))", name)
-        browser.until("return !document.querySelector('#readout').textContent.includes('No closed bar')", f"candles of {name[:30]!r}")
+        browser.run(
+            "const field = document.getElementById('symbol'); field.value = arguments[0]; field.dispatchEvent(new Event('change'))",
+            name,
+        )
+        browser.until(
+            "return !document.querySelector('#readout').textContent.includes('No closed bar')",
+            f"candles of {name[:30]!r}",
+        )
         equal(browser.run(count), 0, f"elements by {name[:30]!r}")
         equal(browser.alert(), None, "an alert")
     browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     time.sleep(1)
     equal(browser.run(count), 0, "elements by names")
     found = text(browser, "#lanes") + text(browser, "#signals") + text(browser, "#decisions")
-    for name in ["<img src=x onerror=alert(1)>", "<script>alert(2)</script>", "\"'&amp;&<b>", "\\u{202e}DNALSI", "\\u{0}\\u{7}"]:
+    for name in [
+        "<img src=x onerror=alert(1)>",
+        "<script>alert(2)</script>",
+        "\"'&amp;&<b>",
+        "\\u{202e}DNALSI",
+        "\\u{0}\\u{7}",
+    ]:
         assert name in found, f"{name!r} is not shown as it is"
-    assert not any(mark in found for mark in "\u202e\u0007\u200b"), "a mark of direction or a control character is in the page"
+    assert not any(
+        mark in found for mark in "\u202e\u0007\u200b"
+    ), "a mark of direction or a control character is in the page"
     browser.open(mock.url + "#why=request=" + quote(HOSTILE[0]))
     until_text(browser, "#why-text", "17.280 ms")
     equal(browser.run("return document.querySelectorAll('#why img').length"), 0, "elements in the explanation")
@@ -134,7 +167,9 @@ def hostile(browser, mock):
     equal(said(browser, permitted), [], "the console")
     # An unknown name is answered in words.
     browser.press("Escape")
-    browser.run("const field = document.getElementById('symbol'); field.value = 'NONE:SUCH'; field.dispatchEvent(new Event('change'))")
+    browser.run(
+        "const field = document.getElementById('symbol'); field.value = 'NONE:SUCH'; field.dispatchEvent(new Event('change'))"
+    )
     until_text(browser, "#choice-note", "no candles of this symbol")
 
 
@@ -166,7 +201,9 @@ def restart(browser, mock):
     time.sleep(2)
     mock.stop()
     browser.until("return !document.getElementById('broken').hidden", "the trouble is said", 12)
-    assert "No answer since" in text(browser, "#broken") and "trying again" in text(browser, "#broken"), text(browser, "#broken")
+    assert "No answer since" in text(browser, "#broken") and "trying again" in text(browser, "#broken"), text(
+        browser, "#broken"
+    )
     assert browser.run("return document.querySelector('main').classList.contains('stale')"), "old values are not greyed"
     equal(browser.run("return document.title"), "… no answer – warptape", "the title")
     first = int(text(browser, "#broken").split("since ")[1].split(" ")[0])
@@ -177,7 +214,9 @@ def restart(browser, mock):
         browser.until("return document.getElementById('broken').hidden", "the next process is found", 8)
         browser.until("return document.title === '✓ ok – warptape'", "the title")
         until_text(browser, "#age", "totals began again at")
-        assert not browser.run("return document.querySelector('main').classList.contains('stale')"), "values are still greyed"
+        assert not browser.run(
+            "return document.querySelector('main').classList.contains('stale')"
+        ), "values are still greyed"
         assert browser.run("return document.getElementById('tile-ticks').isMine"), "the page was loaded again"
         equal(said(browser, REFUSED), [], "the console")
     finally:
@@ -212,7 +251,11 @@ def token(browser, mock):
     assert not browser.run("return document.getElementById('token').open"), "the dialog is still open"
     browser.until("return document.querySelectorAll('#candles canvas').length", "candles")
     shown(browser, mock.url)
-    equal(browser.run("return [localStorage.length, JSON.stringify(localStorage).includes('s3cret')]")[1], False, "the token in the local storage")
+    equal(
+        browser.run("return [localStorage.length, JSON.stringify(localStorage).includes('s3cret')]")[1],
+        False,
+        "the token in the local storage",
+    )
     equal(said(browser, ("status of 401",)), [], "the console")
 
 
@@ -226,11 +269,15 @@ def lists(browser, mock):
     before = browser.run(first)
     time.sleep(1.2)
     assert browser.run(first) != before, "the list stands still"
-    browser.run("document.querySelector('#decisions li.entry:nth-child(3) a').focus(); window.focused = document.activeElement")
+    browser.run(
+        "document.querySelector('#decisions li.entry:nth-child(3) a').focus(); window.focused = document.activeElement"
+    )
     before = browser.run(first)
     time.sleep(1.5)
     equal(browser.run(first), before, "the list with the focus in it")
-    assert browser.run("return document.activeElement === window.focused && window.focused.isConnected"), "the focus is lost"
+    assert browser.run(
+        "return document.activeElement === window.focused && window.focused.isConnected"
+    ), "the focus is lost"
     until_text(browser, "#decisions-note + .newer", "newer")
     browser.run("document.querySelector('#decisions-note + .newer').click()")
     assert browser.run(first) != before, "the newest entries are not shown"
@@ -239,13 +286,19 @@ def lists(browser, mock):
     time.sleep(1.2)
     equal(browser.run(first), before, "the paused list")
     browser.run("document.getElementById('pause').click()")
-    browser.run("const field = document.getElementById('filter'); field.value = 'CPU:3 place'; field.dispatchEvent(new Event('input'))")
+    browser.run(
+        "const field = document.getElementById('filter'); field.value = 'CPU:3 place'; field.dispatchEvent(new Event('input'))"
+    )
     fitting = browser.run("return [...document.querySelectorAll('#decisions li.entry')].map((one) => one.textContent)")
     assert fitting and all("cpu:3" in one and "Place" in one for one in fitting), f"{len(fitting)} entries fit"
-    browser.run("const field = document.getElementById('filter'); field.value = 'no such thing'; field.dispatchEvent(new Event('input'))")
+    browser.run(
+        "const field = document.getElementById('filter'); field.value = 'no such thing'; field.dispatchEvent(new Event('input'))"
+    )
     until_text(browser, "#decisions + .none", "Nothing fits")
     browser.run("document.getElementById('alerts-only').click()")
-    kinds = browser.run("return [...document.querySelectorAll('#signals td:nth-child(4)')].map((one) => one.textContent)")
+    kinds = browser.run(
+        "return [...document.querySelectorAll('#signals td:nth-child(4)')].map((one) => one.textContent)"
+    )
     assert kinds and "BAR" not in kinds, f"kinds with alerts only: {set(kinds)}"
 
 
@@ -267,18 +320,26 @@ def candles(browser, mock):
     boxes = "return Object.fromEntries([...document.querySelectorAll('#indicators label')].map((one) => [one.textContent, one.firstChild.checked]))"
     found = browser.run(boxes)
     equal([found["EMA"], found["RSI"], found["<b>further</b>"]], [True, False, False], "indicators")
-    browser.run("[...document.querySelectorAll('#indicators label')].filter((one) => /RSI|further|EMA/.test(one.textContent)).forEach((one) => one.click())")
+    browser.run(
+        "[...document.querySelectorAll('#indicators label')].filter((one) => /RSI|further|EMA/.test(one.textContent)).forEach((one) => one.click())"
+    )
     browser.until("return document.querySelectorAll('#candles canvas').length === 3", "two panes more")
     until_text(browser, "#readout", "rsi")
-    browser.run("const field = document.getElementById('symbol'); field.value = 'adm'; field.dispatchEvent(new Event('change'))")
-    equal(browser.run("return document.getElementById('symbol').value"), "SYNTH:ADM", "the symbol by a part of its name")
+    browser.run(
+        "const field = document.getElementById('symbol'); field.value = 'adm'; field.dispatchEvent(new Event('change'))"
+    )
+    equal(
+        browser.run("return document.getElementById('symbol').value"), "SYNTH:ADM", "the symbol by a part of its name"
+    )
     shown(browser, mock.url)
     browser.until("return document.querySelectorAll('#candles canvas').length === 3", "the same panes")
     equal(browser.run("return document.getElementById('symbol').value"), "SYNTH:ADM", "the remembered symbol")
     equal(browser.run(boxes)["EMA"], False, "the remembered indicators")
     browser.run("document.querySelector('#candle-table summary').click()")
     browser.until("return document.querySelectorAll('#candle-table tbody tr').length === 30", "the table")
-    row = browser.run("return [...document.querySelectorAll('#candle-table tbody tr:first-child td')].map((one) => one.textContent)")
+    row = browser.run(
+        "return [...document.querySelectorAll('#candle-table tbody tr:first-child td')].map((one) => one.textContent)"
+    )
     asked = f"{mock.url}candles.json?symbol=SYNTH:ADM&bar={browser.run('return document.getElementById(`bar`).value')}"
     made = json.load(urllib.request.urlopen(asked))["candles"]
     assert row[4] in [one["close"] for one in made], f"the close {row[4]} is not among the candles"
@@ -294,7 +355,28 @@ def colours(browser, mock):
     assert browser.run(paper) != dark, "light was chosen"
     shown(browser, mock.url)
     assert browser.run(paper) != dark, "the choice is forgotten"
-    equal(browser.run("return getComputedStyle(document.querySelector('main .verdicts')).transitionDuration"), "0s", "motion, although less is wanted")
+    equal(
+        browser.run("return getComputedStyle(document.querySelector('main .verdicts')).transitionDuration"),
+        "0s",
+        "motion, although less is wanted",
+    )
 
 
-CHECKS = [weight, load, values, unknown, faults, hostile, why, restart, streams, token, lists, candles, colours, names, still, look]
+CHECKS = [
+    weight,
+    load,
+    values,
+    unknown,
+    faults,
+    hostile,
+    why,
+    restart,
+    streams,
+    token,
+    lists,
+    candles,
+    colours,
+    names,
+    still,
+    look,
+]

@@ -15,7 +15,8 @@ export function colour(name) {
   }
   return colours.get(name);
 }
-export const faded = (name, share) => colour(name).replace(/^rgba?\(([^)]*)\)$/, (_, parts) => `rgba(${parts.split(",").slice(0, 3).join(",")},${share})`);
+export const faded = (name, share) =>
+  colour(name).replace(/^rgba?\(([^)]*)\)$/, (_, parts) => `rgba(${parts.split(",").slice(0, 3).join(",")},${share})`);
 
 /** Reads the colours anew, for another scheme. */
 export function recolour() {
@@ -25,7 +26,12 @@ export function recolour() {
 
 const font = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 export const axis = (more) => ({
-  stroke: () => colour("quiet"), font, grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false }, gap: 4, ...more,
+  stroke: () => colour("quiet"),
+  font,
+  grid: { stroke: () => colour("grid"), width: 1 },
+  ticks: { show: false },
+  gap: 4,
+  ...more,
 });
 /** Keeps a chart as wide as its place. */
 export function fitted(chart, host) {
@@ -59,25 +65,37 @@ export const charts = SERIES.map(([key, label, unit, hue, about]) => {
     const short = (number) => (isKnown(number) ? rate(number) : UNKNOWN);
     const known = values.filter(isKnown);
     const ago = values.length - 1 - at;
-    const text = at === null || values[at] === undefined
-      ? `now ${short(values.at(-1))} · most ${known.length > 0 ? words(Math.max(...known)) : UNKNOWN}`
-      : `${ago}${THIN}s ago ${words(values[at])}`;
+    const text =
+      at === null || values[at] === undefined
+        ? `now ${short(values.at(-1))} · most ${known.length > 0 ? words(Math.max(...known)) : UNKNOWN}`
+        : `${ago}${THIN}s ago ${words(values[at])}`;
     write(facts, text);
   };
-  const plot = new uPlot({
-    width: host.clientWidth || 300, height: 112, legend: { show: false }, padding: [8, 12, 0, 0],
-    cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 }, sync: { key: "seconds" } },
-    scales: {
-      x: { time: false, range: [1 - SECONDS, 0] },
-      y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] },
+  const plot = new uPlot(
+    {
+      width: host.clientWidth || 300,
+      height: 112,
+      legend: { show: false },
+      padding: [8, 12, 0, 0],
+      cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 }, sync: { key: "seconds" } },
+      scales: {
+        x: { time: false, range: [1 - SECONDS, 0] },
+        y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] },
+      },
+      axes: [
+        axis({
+          size: 22,
+          splits: () => [-90, -60, -30, 0],
+          values: (_, splits) => splits.map((at) => (at === 0 ? "now" : `${at} s`.replace("-", "−"))),
+        }),
+        axis({ size: 46, space: 28, values: (_, splits) => splits.map(compact) }),
+      ],
+      series: [{}, { stroke: () => colour(hue), fill: () => faded(hue, 0.14), width: 1.25, points: { show: false } }],
+      hooks: { setCursor: [(one) => tell(one.cursor.left >= 0 ? one.cursor.idx : null)] },
     },
-    axes: [
-      axis({ size: 22, splits: () => [-90, -60, -30, 0], values: (_, splits) => splits.map((at) => (at === 0 ? "now" : `${at} s`.replace("-", "−"))) }),
-      axis({ size: 46, space: 28, values: (_, splits) => splits.map(compact) }),
-    ],
-    series: [{}, { stroke: () => colour(hue), fill: () => faded(hue, 0.14), width: 1.25, points: { show: false } }],
-    hooks: { setCursor: [(one) => tell(one.cursor.left >= 0 ? one.cursor.idx : null)] },
-  }, [[], []], host);
+    [[], []],
+    host,
+  );
   fitted(plot, host);
   return {
     redraw: () => plot.redraw(false),

@@ -33,7 +33,8 @@ function newToken(refused) {
   if (sessionStorage.getItem("warptape.token") !== refused) return Promise.resolve();
   asking ??= new Promise((resolve) => {
     const dialog = byId("token");
-    if (refused !== null) write(byId("token-note"), "The endpoint refused that token. It is endpoint.token of the configuration.");
+    if (refused !== null)
+      write(byId("token-note"), "The endpoint refused that token. It is endpoint.token of the configuration.");
     dialog.showModal();
     byId("token-form").onsubmit = (event) => {
       event.preventDefault();
@@ -47,9 +48,11 @@ function newToken(refused) {
   return asking;
 }
 // Without a token there is nothing to see, so the dialog comes back after Escape.
-byId("token").addEventListener("close", () => { if (asking) byId("token").showModal(); });
+byId("token").addEventListener("close", () => {
+  if (asking) byId("token").showModal();
+});
 
-/** The endpoint as far as the page has heard of it: times by this browser's clock, the trouble, and the newest snapshot. */
+/** The endpoint as far as the page has heard of it. Times are by this browser's clock. */
 export const stream = { heard: -Infinity, isOpen: false, shown: null, trouble: "", snapshot: null };
 
 /** Reads one stream to its end. Returns true if it had a snapshot. */
@@ -82,9 +85,13 @@ async function read(arrive) {
   }
 }
 const dataOf = (event) =>
-  event.split(/\r?\n/).filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trim()).join("\n");
+  event
+    .split(/\r?\n/)
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => line.slice(5).trim())
+    .join("\n");
 
-/** Follows the endpoint for as long as the page is open. The end of a stream is no trouble; the next one opens at once. */
+/** Follows the endpoint for as long as the page is open. The next stream opens at the end of each. */
 export async function follow(arrive, fail) {
   for (let failures = 0; ;) {
     try {
@@ -94,7 +101,8 @@ export async function follow(arrive, fail) {
       }
       stream.trouble = "";
     } catch (error) {
-      stream.trouble = error instanceof Refused ? error.message : error instanceof SyntaxError ? "its snapshot cannot be read" : "";
+      stream.trouble =
+        error instanceof Refused ? error.message : error instanceof SyntaxError ? "its snapshot cannot be read" : "";
     }
     failures += 1;
     fail();

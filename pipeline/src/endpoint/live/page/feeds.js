@@ -1,7 +1,21 @@
 // Lists that fall fast: decisions, signals, risk requests.
 
 import { symbolButton } from "./market.js";
-import { attribute, byId, hide, link, list, make, named, shade, shownIn, store, stored, title, write } from "./nodes.js";
+import {
+  attribute,
+  byId,
+  hide,
+  link,
+  list,
+  make,
+  named,
+  shade,
+  shownIn,
+  store,
+  stored,
+  title,
+  write,
+} from "./nodes.js";
 import { UNKNOWN, amount, clock, counted, dated, isKnown, plain, timeWords, value, whole } from "./text.js";
 
 const KEPT = 500;
@@ -10,8 +24,7 @@ const SHOWN = 60;
 let isPaused = false;
 const feeds = [];
 
-/** A list of the newest items. It is held while the lists are paused, and while the reader points at it, has the focus in
- * it or has selected text in it. */
+/** A list of the newest items. It is held while paused, and while it has the pointer, the focus or a selection. */
 class Feed {
   constructor(id, keyOf, create, matches, empty) {
     Object.assign(this, { body: byId(id), keyOf, create, matches, empty, kept: new Map(), shown: [] });
@@ -57,81 +70,130 @@ class Feed {
       write(this.newer, `${why} · ${newer < 0 ? `${whole(count)} or more` : whole(count)} newer`);
       // Items that stay may still change, as a risk request does when it is answered.
       const held = this.shown.map((key) => this.kept.get(key)).filter(Boolean);
-      shownIn.get(this.body)?.forEach((view, key) => { const item = held.find((one) => this.keyOf(one) === key); if (item) view.show?.(item); });
+      shownIn.get(this.body)?.forEach((view, key) => {
+        const item = held.find((one) => this.keyOf(one) === key);
+        if (item) view.show?.(item);
+      });
       return;
     }
     list(this.body, fitting, this.keyOf, this.create);
     this.shown = fitting.map(this.keyOf);
     hide(this.none, fitting.length > 0);
-    if (fitting.length === 0) write(this.none, this.kept.size === 0 ? this.empty : "Nothing fits among what this page has seen.");
+    if (fitting.length === 0)
+      write(this.none, this.kept.size === 0 ? this.empty : "Nothing fits among what this page has seen.");
   }
 }
 
 /** Opens an explanation by a click anywhere on an item, unless it is on a control or the reader selects text. */
-const opens = (node, asked) => node.addEventListener("click", (event) => {
-  if (!event.target.closest("a, button") && getSelection().isCollapsed) location.hash = `why=${asked}`;
-});
+const opens = (node, asked) =>
+  node.addEventListener("click", (event) => {
+    if (!event.target.closest("a, button") && getSelection().isCollapsed) location.hash = `why=${asked}`;
+  });
 
 /** `Dispatch: batch 4 …` with its first word set off. */
 const worded = (text) => {
   const found = /^([A-Z]\w*): ([^]*)$/.exec(text);
   if (!found) return [plain(text)];
-  const tone = /^(Fence|LaneLost|Reject|Expire|Shed)/.test(found[1]) ? "d-bad" : /^(Pause|Breaker|Restore|FellBack|Drift|Headroom)/.test(found[1]) ? "d-warn" : /^(Dispatch|Place|RunSlice|Admit|Finish)/.test(found[1]) ? "d-calm" : "";
+  const tone = /^(Fence|LaneLost|Reject|Expire|Shed)/.test(found[1])
+    ? "d-bad"
+    : /^(Pause|Breaker|Restore|FellBack|Drift|Headroom)/.test(found[1])
+      ? "d-warn"
+      : /^(Dispatch|Place|RunSlice|Admit|Finish)/.test(found[1])
+        ? "d-calm"
+        : "";
   return [make("b", tone, found[1]), ` ${plain(found[2])}`];
 };
 
 let wanted = [];
-const decisions = new Feed("decisions", (entry) => entry.place, (entry) => {
-  const when = link(clock(entry.at, true), `entry=${entry.place}`);
-  when.className = "when";
-  when.title = `${plain(entry.at)}, entry ${plain(entry.place)}: the whole explanation`;
-  const reasons = entry.reasons.map((reason) => make("li", "", ...worded(reason)));
-  const node = make("li", "entry", when, make("p", "input", ...worded(entry.words)), make("ul", "reasons", ...reasons));
-  opens(node, `entry=${entry.place}`);
-  return { node };
-}, (entry) => {
-  if (wanted.length === 0) return true;
-  entry.searched ??= [entry.place, entry.words, ...entry.reasons].join("\n").toLowerCase();
-  return wanted.every((word) => entry.searched.includes(word));
-}, "No decision so far.");
+const decisions = new Feed(
+  "decisions",
+  (entry) => entry.place,
+  (entry) => {
+    const when = link(clock(entry.at, true), `entry=${entry.place}`);
+    when.className = "when";
+    when.title = `${plain(entry.at)}, entry ${plain(entry.place)}: the whole explanation`;
+    const reasons = entry.reasons.map((reason) => make("li", "", ...worded(reason)));
+    const node = make(
+      "li",
+      "entry",
+      when,
+      make("p", "input", ...worded(entry.words)),
+      make("ul", "reasons", ...reasons),
+    );
+    opens(node, `entry=${entry.place}`);
+    return { node };
+  },
+  (entry) => {
+    if (wanted.length === 0) return true;
+    entry.searched ??= [entry.place, entry.words, ...entry.reasons].join("\n").toLowerCase();
+    return wanted.every((word) => entry.searched.includes(word));
+  },
+  "No decision so far.",
+);
 
 let alertsOnly = stored("alerts") === "1";
-const signals = new Feed("signals", (signal) => signal.place, (signal) => {
-  const [date, of] = dated(signal.end).split(" ");
-  const end = link(make("span", "", make("span", "date", `${date} `), of ?? ""), `signal=${signal.place}`);
-  end.title = `${plain(signal.end)}, signal ${plain(signal.place)}: the whole explanation`;
-  const kind = make("td", signal.kind === "BAR" ? "quiet-word" : "alert-kind", plain(signal.kind));
-  const node = make("tr", "open", make("td", "", end), make("td", "", symbolButton(signal.symbol)), make("td", "", named(signal.bar)), kind, make("td", "number", value(signal.value)));
-  opens(node, `signal=${signal.place}`);
-  return { node };
-}, (signal) => !alertsOnly || signal.kind !== "BAR", "No signal so far.");
+const signals = new Feed(
+  "signals",
+  (signal) => signal.place,
+  (signal) => {
+    const [date, of] = dated(signal.end).split(" ");
+    const end = link(make("span", "", make("span", "date", `${date} `), of ?? ""), `signal=${signal.place}`);
+    end.title = `${plain(signal.end)}, signal ${plain(signal.place)}: the whole explanation`;
+    const kind = make("td", signal.kind === "BAR" ? "quiet-word" : "alert-kind", plain(signal.kind));
+    const node = make(
+      "tr",
+      "open",
+      make("td", "", end),
+      make("td", "", symbolButton(signal.symbol)),
+      make("td", "", named(signal.bar)),
+      kind,
+      make("td", "number", value(signal.value)),
+    );
+    opens(node, `signal=${signal.place}`);
+    return { node };
+  },
+  (signal) => !alertsOnly || signal.kind !== "BAR",
+  "No signal so far.",
+);
 
 const isAnswer = (risk) => risk.outcome !== "asked";
-const risk = new Feed("risk", (pair) => pair.id, (pair) => {
-  const id = link(named(pair.id, "cut"), `request=${encodeURIComponent(pair.id)}`);
-  const [kind, who, outcome, took, answer] = ["", "", "", "number", "wrap"].map((name) => make("td", name));
-  const node = make("tr", "open", make("td", "", id), kind, who, outcome, took, answer);
-  opens(node, `request=${encodeURIComponent(pair.id)}`);
-  return {
-    node,
-    show: ({ asked, answered }) => {
-      const fields = { ...asked?.fields, ...answered?.fields };
-      write(kind, plain((asked ?? answered).kind));
-      list(who, [fields.tenant ?? UNKNOWN], (tenant) => tenant, (tenant) => ({ node: named(tenant, "cut") }));
-      title(who, `${plain(fields.tenant)}, class ${plain(fields.class).toLowerCase()}`);
-      write(outcome, answered ? plain(answered.outcome) : "not yet answered");
-      shade(outcome, !answered ? "quiet-word" : answered.outcome.toLowerCase() === "done" ? "good-word" : "bad-word");
-      write(took, answered ? timeWords((fields.finished_ns - fields.received_ns) / 1e6) : "");
-      write(answer, answered ? summed(fields.outcome) : "");
-    },
-  };
-}, () => true, "No risk request so far.");
+const risk = new Feed(
+  "risk",
+  (pair) => pair.id,
+  (pair) => {
+    const id = link(named(pair.id, "cut"), `request=${encodeURIComponent(pair.id)}`);
+    const [kind, who, outcome, took, answer] = ["", "", "", "number", "wrap"].map((name) => make("td", name));
+    const node = make("tr", "open", make("td", "", id), kind, who, outcome, took, answer);
+    opens(node, `request=${encodeURIComponent(pair.id)}`);
+    return {
+      node,
+      show: ({ asked, answered }) => {
+        const fields = { ...asked?.fields, ...answered?.fields };
+        write(kind, plain((asked ?? answered).kind));
+        list(
+          who,
+          [fields.tenant ?? UNKNOWN],
+          (tenant) => tenant,
+          (tenant) => ({ node: named(tenant, "cut") }),
+        );
+        title(who, `${plain(fields.tenant)}, class ${plain(fields.class).toLowerCase()}`);
+        write(outcome, answered ? plain(answered.outcome) : "not yet answered");
+        shade(outcome, !answered ? "quiet-word" : answered.outcome.toLowerCase() === "done" ? "good-word" : "bad-word");
+        write(took, answered ? timeWords((fields.finished_ns - fields.received_ns) / 1e6) : "");
+        write(answer, answered ? summed(fields.outcome) : "");
+      },
+    };
+  },
+  () => true,
+  "No risk request so far.",
+);
 // The newest records come first, so the asking one may follow its answer.
 const paired = (before, item) => ({ id: item.id, ...before, [isAnswer(item) ? "answered" : "asked"]: item });
 
 /** The answer of a risk result in a line: numbers with their names, and the lengths of lists. */
 function summed(outcome) {
-  const branch = outcome && typeof outcome === "object" && Object.keys(outcome).length === 1 ? Object.values(outcome)[0] : outcome;
+  const branch =
+    outcome && typeof outcome === "object" && Object.keys(outcome).length === 1 ? Object.values(outcome)[0] : outcome;
   if (branch === null || typeof branch !== "object") return plain(branch) || UNKNOWN;
   if (branch.message) return [branch.field, branch.message].filter(Boolean).map(plain).join(": ");
   const parts = Object.entries(branch).map(([name, part]) => {
@@ -146,20 +208,34 @@ function summed(outcome) {
 export function gather(snapshot) {
   decisions.gather(snapshot.decisions);
   signals.gather(snapshot.signals);
-  risk.gather(snapshot.risk.map((item) => ({ ...item })), paired);
+  risk.gather(
+    snapshot.risk.map((item) => ({ ...item })),
+    paired,
+  );
 }
 
 export function showFeeds(snapshot) {
   feeds.forEach((feed) => feed.show());
-  write(byId("decisions-note"), `newest ${whole(decisions.shown.length)} of the ${counted(decisions.kept.size, "entry", "entries")} kept here`);
+  write(
+    byId("decisions-note"),
+    `newest ${whole(decisions.shown.length)} of the ${counted(decisions.kept.size, "entry", "entries")} kept here`,
+  );
   write(byId("signals-note"), `newest ${whole(signals.shown.length)} of the ${whole(signals.kept.size)} kept here`);
-  write(byId("risk-note"), `newest ${whole(risk.shown.length)} of the ${counted(risk.kept.size, "request", "requests")} kept here`);
-  list(byId("kinds"), Object.entries(snapshot.signals_by_kind), ([kind]) => kind, ([kind]) => {
-    const count = make("b");
-    const node = make("span", "", `${plain(kind)} `, count);
-    node.title = "Signals of this kind, as far as this page's server has read them";
-    return { node, show: ([, number]) => write(count, whole(number)) };
-  });
+  write(
+    byId("risk-note"),
+    `newest ${whole(risk.shown.length)} of the ${counted(risk.kept.size, "request", "requests")} kept here`,
+  );
+  list(
+    byId("kinds"),
+    Object.entries(snapshot.signals_by_kind),
+    ([kind]) => kind,
+    ([kind]) => {
+      const count = make("b");
+      const node = make("span", "", `${plain(kind)} `, count);
+      node.title = "Signals of this kind, as far as this page's server has read them";
+      return { node, show: ([, number]) => write(count, whole(number)) };
+    },
+  );
 }
 
 function togglePause() {

@@ -8,19 +8,32 @@ import { clock, compact, counted, dated, decimal, fixed, isKnown, plain, value, 
 
 /** Indicators by the place where they are drawn: on the prices, or in a pane with its own scale. */
 const INDICATORS = [
-  ["SMA", "price", { sma: "blue" }], ["EMA", "price", { ema_fast: "amber", ema_slow: "violet" }],
+  ["SMA", "price", { sma: "blue" }],
+  ["EMA", "price", { ema_fast: "amber", ema_slow: "violet" }],
   ["Bollinger", "price", { bollinger_upper: "slate", bollinger_middle: "slate", bollinger_lower: "slate" }],
-  ["VWAP", "price", { vwap: "pink" }], ["RSI", "pane", { rsi: "violet" }],
-  ["MACD", "pane", { macd: "blue", macd_signal: "amber", macd_histogram: "slate" }], ["ATR", "pane", { atr: "amber" }],
-  ["Momentum", "pane", { momentum: "blue" }], ["ROC", "pane", { roc: "blue" }], ["z-score", "pane", { zscore: "teal" }],
-  ["Volatility", "pane", { realised_volatility: "pink" }], ["Stochastic", "pane", { stochastic_k: "blue", stochastic_d: "amber" }],
+  ["VWAP", "price", { vwap: "pink" }],
+  ["RSI", "pane", { rsi: "violet" }],
+  ["MACD", "pane", { macd: "blue", macd_signal: "amber", macd_histogram: "slate" }],
+  ["ATR", "pane", { atr: "amber" }],
+  ["Momentum", "pane", { momentum: "blue" }],
+  ["ROC", "pane", { roc: "blue" }],
+  ["z-score", "pane", { zscore: "teal" }],
+  ["Volatility", "pane", { realised_volatility: "pink" }],
+  ["Stochastic", "pane", { stochastic_k: "blue", stochastic_d: "amber" }],
 ];
 const KNOWN_INDICATORS = new Set(INDICATORS.flatMap(([, , columns]) => Object.keys(columns)));
 const isBelow = (kind) => /_(DOWN|LOW)$|OVERSOLD/.test(kind);
 const CANDLE_PX = 8;
 
 export const market = {
-  symbol: stored("symbol"), bar: stored("bar"), data: null, trouble: "", plots: [], undo: [], at: null, refusals: 0,
+  symbol: stored("symbol"),
+  bar: stored("bar"),
+  data: null,
+  trouble: "",
+  plots: [],
+  undo: [],
+  at: null,
+  refusals: 0,
   chosen: new Set((stored("indicators") ?? "EMA,Bollinger").split(",").filter(Boolean)),
 
   /** Indicators of which the candles have a value; one that this page does not know gets a pane. */
@@ -32,7 +45,8 @@ export const market = {
   },
 
   async fetch() {
-    if (document.hidden || !this.symbol || !this.bar || performance.now() - (stream.shown ?? -Infinity) > STALE_MS) return;
+    if (document.hidden || !this.symbol || !this.bar || performance.now() - (stream.shown ?? -Infinity) > STALE_MS)
+      return;
     const [symbol, bar] = [this.symbol, this.bar];
     try {
       const path = `candles.json?symbol=${encodeURIComponent(symbol)}&bar=${encodeURIComponent(bar)}`;
@@ -49,7 +63,8 @@ export const market = {
   },
 
   take(data) {
-    const mark = (one) => one && `${one.symbol}\n${one.bar}\n${one.candles.length}\n${one.candles.at(-1)?.end}\n${one.signals.length}`;
+    const mark = (one) =>
+      one && `${one.symbol}\n${one.bar}\n${one.candles.length}\n${one.candles.at(-1)?.end}\n${one.signals.length}`;
     if (mark(data) === mark(this.data)) return;
     const shape = this.shape();
     this.data = data;
@@ -60,7 +75,9 @@ export const market = {
     else this.build();
     this.table();
   },
-  shape() { return JSON.stringify(this.offered().filter(([name]) => this.chosen.has(name))); },
+  shape() {
+    return JSON.stringify(this.offered().filter(([name]) => this.chosen.has(name)));
+  },
 
   /** The candles that have room. */
   visible() {
@@ -69,20 +86,25 @@ export const market = {
   },
 
   offer() {
-    list(byId("indicators"), this.offered(), ([name]) => name, ([name, , columns]) => {
-      const box = make("input");
-      box.type = "checkbox";
-      box.checked = this.chosen.has(name);
-      box.addEventListener("change", () => {
-        if (box.checked) this.chosen.add(name);
-        else this.chosen.delete(name);
-        store("indicators", [...this.chosen].join(","));
-        this.build();
-      });
-      const sample = make("i");
-      sample.style.background = `var(--${Object.values(columns)[0]})`;
-      return { node: make("label", "check", box, sample, name) };
-    });
+    list(
+      byId("indicators"),
+      this.offered(),
+      ([name]) => name,
+      ([name, , columns]) => {
+        const box = make("input");
+        box.type = "checkbox";
+        box.checked = this.chosen.has(name);
+        box.addEventListener("change", () => {
+          if (box.checked) this.chosen.add(name);
+          else this.chosen.delete(name);
+          store("indicators", [...this.chosen].join(","));
+          this.build();
+        });
+        const sample = make("i");
+        sample.style.background = `var(--${Object.values(columns)[0]})`;
+        return { node: make("label", "check", box, sample, name) };
+      },
+    );
   },
 
   /** Makes the charts anew, for other indicators or colours. */
@@ -95,7 +117,8 @@ export const market = {
     const chosen = this.offered().filter(([name]) => this.chosen.has(name));
     const lines = chosen.filter(([, where]) => where === "price").flatMap(([, , columns]) => Object.entries(columns));
     this.add(host, "main", null, lines, true);
-    for (const [name, , columns] of chosen.filter(([, where]) => where === "pane")) this.add(host, "pane", name, Object.entries(columns), false);
+    for (const [name, , columns] of chosen.filter(([, where]) => where === "pane"))
+      this.add(host, "pane", name, Object.entries(columns), false);
     this.tip = make("div", "tip");
     this.tip.hidden = true;
     host.append(this.tip);
@@ -106,10 +129,20 @@ export const market = {
     const place = make("div", name, ...(heading ? [make("span", "name", heading)] : []));
     host.append(place);
     const columns = isMain ? ["open", "high", "low", "close", "volume"] : [];
-    const hidden = columns.map((column) => ({ scale: column === "volume" ? "volume" : "y", paths: () => null, points: { show: false } }));
+    const hidden = columns.map((column) => ({
+      scale: column === "volume" ? "volume" : "y",
+      paths: () => null,
+      points: { show: false },
+    }));
     const drawn = lines.map(([column, hue]) => ({
-      scale: "y", stroke: () => colour(hue), width: 1.25, points: { show: false }, spanGaps: false,
-      ...(column === "macd_histogram" ? { paths: uPlot.paths.bars({ size: [0.6, 6] }), fill: () => faded(hue, 0.5), width: 0 } : {}),
+      scale: "y",
+      stroke: () => colour(hue),
+      width: 1.25,
+      points: { show: false },
+      spanGaps: false,
+      ...(column === "macd_histogram"
+        ? { paths: uPlot.paths.bars({ size: [0.6, 6] }), fill: () => faded(hue, 0.5), width: 0 }
+        : {}),
       ...(column.startsWith("bollinger") ? { dash: column === "bollinger_middle" ? [3, 3] : undefined, width: 1 } : {}),
     }));
     const spaced = (_, least, most) => {
@@ -118,24 +151,49 @@ export const market = {
       // Volumes have the lowest fifth of the prices' chart.
       return [least - margin * (isMain ? 4 : 1), most + margin * (isMain ? 1.6 : 1)];
     };
-    const plot = new uPlot({
-      width: place.clientWidth || 300, height: place.clientHeight || 92, legend: { show: false }, padding: [isMain ? 8 : 6, 4, isMain ? 0 : 4, 0],
-      cursor: { drag: { x: false, y: false }, points: { show: false }, sync: { key: "candles", scales: ["x", null] }, y: isMain },
-      scales: {
-        x: { time: false, range: () => [-0.5, Math.max(this.visible().length, 20) - 0.5] },
-        y: { range: spaced },
-        ...(isMain ? { volume: { range: (_, __, most) => [0, most > 0 ? most * 5 : 1] } } : {}),
+    const plot = new uPlot(
+      {
+        width: place.clientWidth || 300,
+        height: place.clientHeight || 92,
+        legend: { show: false },
+        padding: [isMain ? 8 : 6, 4, isMain ? 0 : 4, 0],
+        cursor: {
+          drag: { x: false, y: false },
+          points: { show: false },
+          sync: { key: "candles", scales: ["x", null] },
+          y: isMain,
+        },
+        scales: {
+          x: { time: false, range: () => [-0.5, Math.max(this.visible().length, 20) - 0.5] },
+          y: { range: spaced },
+          ...(isMain ? { volume: { range: (_, __, most) => [0, most > 0 ? most * 5 : 1] } } : {}),
+        },
+        axes: [
+          axis(
+            isMain
+              ? {
+                  size: 24,
+                  space: 72,
+                  incrs: [1, 2, 5, 10, 20, 50, 100],
+                  values: (_, splits) => splits.map((at) => (this.visible()[at] ? clock(this.visible()[at].end) : "")),
+                }
+              : { size: 0, values: () => [] },
+          ),
+          axis({ size: 62, space: isMain ? 36 : 28, values: (_, splits) => labels(splits) }),
+        ],
+        series: [{}, ...hidden, ...drawn],
+        hooks: {
+          ...(isMain ? { drawAxes: [(one) => this.draw(one)], draw: [(one) => this.drawSignals(one)] } : {}),
+          setCursor: [
+            (one) => {
+              if (isMain) this.point(one.cursor.left >= 0 ? one.cursor.idx : null);
+            },
+          ],
+        },
       },
-      axes: [
-        axis(isMain ? { size: 24, space: 72, incrs: [1, 2, 5, 10, 20, 50, 100], values: (_, splits) => splits.map((at) => (this.visible()[at] ? clock(this.visible()[at].end) : "")) } : { size: 0, values: () => [] }),
-        axis({ size: 62, space: isMain ? 36 : 28, values: (_, splits) => labels(splits) }),
-      ],
-      series: [{}, ...hidden, ...drawn],
-      hooks: {
-        ...(isMain ? { drawAxes: [(one) => this.draw(one)], draw: [(one) => this.drawSignals(one)] } : {}),
-        setCursor: [(one) => { if (isMain) this.point(one.cursor.left >= 0 ? one.cursor.idx : null); }],
-      },
-    }, [[]], place);
+      [[]],
+      place,
+    );
     this.undo.push(fitted(plot, place), () => plot.destroy());
     this.plots.push({ plot, columns: [...columns, ...lines.map(([column]) => column)], count: columns.length });
   },
@@ -143,7 +201,9 @@ export const market = {
   fill() {
     const candles = this.visible();
     for (const { plot, columns, count } of this.plots) {
-      const series = columns.map((column, place) => candles.map((candle) => (place < count ? Number(candle[column]) : candle.indicators[column] ?? null)));
+      const series = columns.map((column, place) =>
+        candles.map((candle) => (place < count ? Number(candle[column]) : (candle.indicators[column] ?? null))),
+      );
       plot.setData([candles.map((_, place) => place), ...series]);
     }
     this.tell();
@@ -164,7 +224,12 @@ export const market = {
     opens.forEach((open, place) => {
       const rises = closes[place] >= open;
       const x = Math.round(plot.valToPos(place, "x", true));
-      const [top, bottom, high, low, volume] = [Math.max(open, closes[place]), Math.min(open, closes[place]), highs[place], lows[place]]
+      const [top, bottom, high, low, volume] = [
+        Math.max(open, closes[place]),
+        Math.min(open, closes[place]),
+        highs[place],
+        lows[place],
+      ]
         .map((price) => Math.round(plot.valToPos(price, "y", true)))
         .concat(Math.round(plot.valToPos(volumes[place], "volume", true)));
       const left = x - Math.floor(width / 2);
@@ -193,15 +258,17 @@ export const market = {
       const found = this.ends.get(candle.end) ?? [];
       const x = plot.valToPos(place, "x", true);
       for (const below of [false, true]) {
-        found.filter((signal) => isBelow(signal.kind) === below).forEach((_, nth) => {
-          const away = (below ? 1 : -1) * scale;
-          const tip = plot.valToPos(Number(below ? candle.low : candle.high), "y", true) + away * (5 + 8 * nth);
-          paint.beginPath();
-          paint.moveTo(x - 4 * scale, tip);
-          paint.lineTo(x + 4 * scale, tip);
-          paint.lineTo(x, tip + away * 6);
-          paint.fill();
-        });
+        found
+          .filter((signal) => isBelow(signal.kind) === below)
+          .forEach((_, nth) => {
+            const away = (below ? 1 : -1) * scale;
+            const tip = plot.valToPos(Number(below ? candle.low : candle.high), "y", true) + away * (5 + 8 * nth);
+            paint.beginPath();
+            paint.moveTo(x - 4 * scale, tip);
+            paint.lineTo(x + 4 * scale, tip);
+            paint.lineTo(x, tip + away * 6);
+            paint.fill();
+          });
       }
     });
     paint.restore();
@@ -218,27 +285,55 @@ export const market = {
     const candles = this.visible();
     const candle = candles[this.at ?? candles.length - 1];
     const parts = candle ? this.words(candle) : [];
-    list(byId("readout"), parts.length > 0 ? parts : [["No closed bar yet", ""]], ([name]) => name, ([name]) => {
-      const text = make("b");
-      return { node: make("span", "", name ? `${name} ` : "", text), show: ([, words]) => write(text, words) };
-    });
+    list(
+      byId("readout"),
+      parts.length > 0 ? parts : [["No closed bar yet", ""]],
+      ([name]) => name,
+      ([name]) => {
+        const text = make("b");
+        return { node: make("span", "", name ? `${name} ` : "", text), show: ([, words]) => write(text, words) };
+      },
+    );
     if (!this.tip) return;
-    const found = candle && this.at !== null ? this.ends.get(candle.end) ?? [] : [];
+    const found = candle && this.at !== null ? (this.ends.get(candle.end) ?? []) : [];
     hide(this.tip, found.length === 0);
     if (found.length === 0) return;
-    this.tip.replaceChildren(...found.map((signal) => make("div", "", make("b", "alert-kind", plain(signal.kind)), ` at ${value(signal.value)}, bar's end ${clock(signal.end)}`)));
+    this.tip.replaceChildren(
+      ...found.map((signal) =>
+        make(
+          "div",
+          "",
+          make("b", "alert-kind", plain(signal.kind)),
+          ` at ${value(signal.value)}, bar's end ${clock(signal.end)}`,
+        ),
+      ),
+    );
     const plot = this.plots[0].plot;
     const x = plot.bbox.left / devicePixelRatio + plot.valToPos(this.at, "x");
     const isRight = x > byId("candles").clientWidth / 2;
-    Object.assign(this.tip.style, { top: "10px", left: isRight ? "" : `${x + 14}px`, right: isRight ? `${byId("candles").clientWidth - x + 14}px` : "" });
+    Object.assign(this.tip.style, {
+      top: "10px",
+      left: isRight ? "" : `${x + 14}px`,
+      right: isRight ? `${byId("candles").clientWidth - x + 14}px` : "",
+    });
   },
 
   words(candle) {
-    const chosen = this.offered().filter(([name]) => this.chosen.has(name)).flatMap(([, , columns]) => Object.keys(columns));
+    const chosen = this.offered()
+      .filter(([name]) => this.chosen.has(name))
+      .flatMap(([, , columns]) => Object.keys(columns));
     return [
-      ["", `${dated(candle.end)} UTC`], ["open", decimal(candle.open)], ["high", decimal(candle.high)], ["low", decimal(candle.low)],
-      ["close", decimal(candle.close)], ["volume", decimal(candle.volume)], ["trades", whole(candle.trades)],
-      ...chosen.map((name) => [plain(name).replace("bollinger", "band").replaceAll("_", " "), isKnown(candle.indicators[name]) ? value(candle.indicators[name]) : "none yet"]),
+      ["", `${dated(candle.end)} UTC`],
+      ["open", decimal(candle.open)],
+      ["high", decimal(candle.high)],
+      ["low", decimal(candle.low)],
+      ["close", decimal(candle.close)],
+      ["volume", decimal(candle.volume)],
+      ["trades", whole(candle.trades)],
+      ...chosen.map((name) => [
+        plain(name).replace("bollinger", "band").replaceAll("_", " "),
+        isKnown(candle.indicators[name]) ? value(candle.indicators[name]) : "none yet",
+      ]),
     ];
   },
 
@@ -246,19 +341,35 @@ export const market = {
     const details = byId("candle-table");
     if (!details.open) return;
     const newest = (this.data?.candles ?? []).slice(-30).reverse();
-    list(details.querySelector("tbody"), newest, (candle) => `${candle.start} ${candle.end} ${candle.trades}`, (candle) => {
-      const prices = [candle.open, candle.high, candle.low, candle.close, candle.volume].map((text) => make("td", "", decimal(text)));
-      const alerts = make("td");
-      return {
-        node: make("tr", "", make("td", "", dated(candle.end)), ...prices, make("td", "", whole(candle.trades)), alerts),
-        show: () => write(alerts, (this.ends.get(candle.end) ?? []).map((signal) => plain(signal.kind)).join(", ")),
-      };
-    });
+    list(
+      details.querySelector("tbody"),
+      newest,
+      (candle) => `${candle.start} ${candle.end} ${candle.trades}`,
+      (candle) => {
+        const prices = [candle.open, candle.high, candle.low, candle.close, candle.volume].map((text) =>
+          make("td", "", decimal(text)),
+        );
+        const alerts = make("td");
+        return {
+          node: make(
+            "tr",
+            "",
+            make("td", "", dated(candle.end)),
+            ...prices,
+            make("td", "", whole(candle.trades)),
+            alerts,
+          ),
+          show: () => write(alerts, (this.ends.get(candle.end) ?? []).map((signal) => plain(signal.kind)).join(", ")),
+        };
+      },
+    );
   },
 
   note() {
     const left = stream.snapshot?.symbols_left_out ?? 0;
-    const words = this.trouble || (left > 0 ? `The list leaves out ${counted(left, "symbol", "symbols")}; type a name to see one of them.` : "");
+    const words =
+      this.trouble ||
+      (left > 0 ? `The list leaves out ${counted(left, "symbol", "symbols")}; type a name to see one of them.` : "");
     write(byId("choice-note"), words);
   },
 
@@ -286,8 +397,9 @@ function labels(splits) {
 function choose(symbol, bar = null) {
   const known = stream.snapshot?.symbols.find((one) => one.symbol === symbol);
   const bars = known?.bars ?? [...byId("bar").options].map((option) => option.value);
-  const next = bars.includes(bar ?? market.bar) ? bar ?? market.bar : bars[0] ?? null;
-  if (market.symbol !== symbol || market.bar !== next) Object.assign(market, { data: null, symbol, bar: next, trouble: "", refusals: 0 });
+  const next = bars.includes(bar ?? market.bar) ? (bar ?? market.bar) : (bars[0] ?? null);
+  if (market.symbol !== symbol || market.bar !== next)
+    Object.assign(market, { data: null, symbol, bar: next, trouble: "", refusals: 0 });
   store("symbol", symbol);
   if (next) store("bar", next);
   const field = byId("symbol");
@@ -298,11 +410,16 @@ function choose(symbol, bar = null) {
 }
 
 function showBars(bars) {
-  list(byId("bar"), bars, (bar) => bar, (bar) => {
-    const node = make("option", "", plain(bar));
-    node.value = bar;
-    return { node };
-  });
+  list(
+    byId("bar"),
+    bars,
+    (bar) => bar,
+    (bar) => {
+      const node = make("option", "", plain(bar));
+      node.value = bar;
+      return { node };
+    },
+  );
   if (market.bar && byId("bar").value !== market.bar) byId("bar").value = market.bar;
 }
 
@@ -312,16 +429,21 @@ export function showMarket({ symbols }) {
   const mark = JSON.stringify(names);
   if (mark !== offeredSymbols) {
     offeredSymbols = mark;
-    list(byId("symbols"), names, (name) => name, (name) => {
-      const node = make("option");
-      node.value = name;
-      return { node };
-    });
+    list(
+      byId("symbols"),
+      names,
+      (name) => name,
+      (name) => {
+        const node = make("option");
+        node.value = name;
+        return { node };
+      },
+    );
   }
   const known = symbols.find((one) => one.symbol === market.symbol);
   if (known) {
     showBars(known.bars);
-    if (!market.bar || byId("symbol").value === "" && document.activeElement !== byId("symbol")) choose(known.symbol);
+    if (!market.bar || (byId("symbol").value === "" && document.activeElement !== byId("symbol"))) choose(known.symbol);
   } else if (!market.data && market.refusals === 0 && symbols.length > 0) {
     // A symbol that was remembered may be of another log.
     choose(symbols[0].symbol);
@@ -339,7 +461,10 @@ function chooseTyped() {
   if (found !== null) choose(found);
   else if (parts.length === 0 && stream.snapshot?.symbols_left_out > 0) choose(typed);
   else {
-    market.trouble = parts.length === 0 ? "No symbol with candles has this in its name." : `${whole(parts.length)} symbols have this in their names: choose one.`;
+    market.trouble =
+      parts.length === 0
+        ? "No symbol with candles has this in its name."
+        : `${whole(parts.length)} symbols have this in their names: choose one.`;
     market.note();
   }
 }
@@ -355,7 +480,10 @@ export const symbolButton = (symbol) => {
   return node;
 };
 
-byId("choice").addEventListener("submit", (event) => { event.preventDefault(); chooseTyped(); });
+byId("choice").addEventListener("submit", (event) => {
+  event.preventDefault();
+  chooseTyped();
+});
 byId("symbol").addEventListener("change", chooseTyped);
 byId("bar").addEventListener("change", (event) => choose(market.symbol, event.target.value));
 byId("candle-table").addEventListener("toggle", () => market.table());
@@ -366,4 +494,6 @@ byId("candles").addEventListener("keydown", (event) => {
   event.preventDefault();
   market.move(by);
 });
-byId("candles").addEventListener("blur", () => market.plots.forEach(({ plot }) => plot.setCursor({ left: -10, top: -10 })));
+byId("candles").addEventListener("blur", () =>
+  market.plots.forEach(({ plot }) => plot.setCursor({ left: -10, top: -10 })),
+);

@@ -16,8 +16,12 @@ export function attribute(node, name, text) {
   return node;
 }
 export const title = (node, text) => attribute(node, "title", text);
-export const hide = (node, hidden) => { if (node.hidden !== hidden) node.hidden = hidden; };
-export const shade = (node, name) => { if (node.className !== name) node.className = name; };
+export const hide = (node, hidden) => {
+  if (node.hidden !== hidden) node.hidden = hidden;
+};
+export const shade = (node, name) => {
+  if (node.className !== name) node.className = name;
+};
 
 export function make(tag, name = "", ...children) {
   const node = document.createElement(tag);
@@ -65,5 +69,17 @@ export function list(parent, items, keyOf, create) {
   shownIn.set(parent, kept);
 }
 
-export const stored = (key) => { try { return localStorage.getItem(`warptape.${key}`); } catch { return null; } };
-export const store = (key, text) => { try { localStorage.setItem(`warptape.${key}`, text); } catch { /* Storage may be refused. */ } };
+export const stored = (key) => {
+  try {
+    return localStorage.getItem(`warptape.${key}`);
+  } catch {
+    return null;
+  }
+};
+export const store = (key, text) => {
+  try {
+    localStorage.setItem(`warptape.${key}`, text);
+  } catch {
+    /* Storage may be refused. */
+  }
+};

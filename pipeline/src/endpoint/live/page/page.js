@@ -15,7 +15,8 @@ import "./why.js";
 
 function arrive(snapshot) {
   const before = stream.snapshot;
-  const isRestarted = before && (before.totals.commits > snapshot.totals.commits || before.totals.ticks > snapshot.totals.ticks);
+  const isRestarted =
+    before && (before.totals.commits > snapshot.totals.commits || before.totals.ticks > snapshot.totals.ticks);
   if (isRestarted) {
     stream.restarted = snapshot.at;
     forgetLanes();
@@ -75,5 +76,8 @@ document.addEventListener("visibilitychange", requestShow);
 
 useTheme(THEMES.includes(stored("colours")) ? stored("colours") : "system");
 setInterval(showAge, 500);
-setInterval(() => { if (market.refusals % 5 === 0) market.fetch(); else market.refusals += 1; }, 1000);
+setInterval(() => {
+  if (market.refusals % 5 === 0) market.fetch();
+  else market.refusals += 1;
+}, 1000);
 follow(arrive, showAge);

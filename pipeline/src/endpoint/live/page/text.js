@@ -9,12 +9,14 @@ export const plain = (text) =>
   String(text ?? "").replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (mark) => `\\u{${mark.codePointAt(0).toString(16)}}`);
 
 const grouped = (digits) => digits.replace(/\B(?=(\d{3})+$)/g, THIN);
-export const whole = (number) => (isKnown(number) ? (number < 0 ? "−" : "") + grouped(Math.abs(Math.round(number)).toString()) : UNKNOWN);
+export const whole = (number) =>
+  isKnown(number) ? (number < 0 ? "−" : "") + grouped(Math.abs(Math.round(number)).toString()) : UNKNOWN;
 export const fixed = (number, places) => {
   const [before, after] = Math.abs(number).toFixed(places).split(".");
   return (number < 0 ? "−" : "") + grouped(before) + (after ? `.${after}` : "");
 };
-export const rate = (number) => (isKnown(number) && Math.abs(number) < 100 && number % 1 ? fixed(number, 1) : whole(number));
+export const rate = (number) =>
+  isKnown(number) && Math.abs(number) < 100 && number % 1 ? fixed(number, 1) : whole(number);
 /** A number of any size, to about six digits. */
 export const value = (number) => {
   if (!isKnown(number)) return UNKNOWN;
@@ -23,7 +25,10 @@ export const value = (number) => {
   return fixed(number, size >= 1000 ? 2 : size >= 1 ? 4 : 6);
 };
 /** Likewise without zeros at its end, for running text. */
-export const amount = (number) => value(number).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+export const amount = (number) =>
+  value(number)
+    .replace(/(\.\d*?)0+$/, "$1")
+    .replace(/\.$/, "");
 /** A decimal of the log, to its last digit. */
 export const decimal = (text) => {
   const parts = /^(-?)(\d+)(\.\d+)?$/.exec(text);
@@ -31,7 +36,11 @@ export const decimal = (text) => {
 };
 export const compact = (number) => {
   const size = Math.abs(number);
-  for (const [unit, of] of [["G", 1e9], ["M", 1e6], ["k", 1e3]]) {
+  for (const [unit, of] of [
+    ["G", 1e9],
+    ["M", 1e6],
+    ["k", 1e3],
+  ]) {
     if (size >= of) return `${+(number / of).toPrecision(3)}${THIN}${unit}`;
   }
   return String(+number.toPrecision(3));
@@ -59,6 +68,7 @@ export const clock = (iso, always = false) => {
   const milliseconds = (found[2] ?? "").padEnd(3, "0");
   return always || milliseconds !== "000" ? `${found[1]}.${milliseconds}` : found[1];
 };
-export const dated = (iso) => (/^\d{4}-\d\d-\d\dT/.test(iso ?? "") ? `${iso.slice(0, 10)} ${clock(iso)}` : plain(iso) || UNKNOWN);
+export const dated = (iso) =>
+  /^\d{4}-\d\d-\d\dT/.test(iso ?? "") ? `${iso.slice(0, 10)} ${clock(iso)}` : plain(iso) || UNKNOWN;
 export const grade = (level) => ({ ok: "good", degraded: "unknown", down: "bad" })[level] ?? "unknown";
 export const SIGNS = { good: "✓", unknown: "▲", bad: "✕" };

@@ -25,7 +25,13 @@ export async function explain() {
   try {
     const text = await explanation(`why.txt?${what}=${encodeURIComponent(of)}`, stop.signal);
     // Lines stay; everything else that would hide or turn the text is made visible.
-    write(byId("why-text"), text.split("\n").map((line) => plain(line.replace(/\r$/, "").replaceAll("\t", "    "))).join("\n"));
+    write(
+      byId("why-text"),
+      text
+        .split("\n")
+        .map((line) => plain(line.replace(/\r$/, "").replaceAll("\t", "    ")))
+        .join("\n"),
+    );
     write(byId("why-note"), "");
     hide(byId("why-copy"), !navigator.clipboard);
   } catch (error) {
@@ -47,7 +53,11 @@ async function explanation(path, signal) {
   }
 }
 function safelyDecoded(text) {
-  try { return decodeURIComponent(text); } catch { return text; }
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 function forgetWhy() {
   explaining?.abort();
@@ -58,7 +68,10 @@ byId("why").addEventListener("close", forgetWhy);
 byId("why-close").addEventListener("click", () => byId("why").close());
 byId("why-again").addEventListener("click", explain);
 byId("why-copy").addEventListener("click", async () => {
-  await navigator.clipboard.writeText(byId("why-text").textContent).then(() => write(byId("why-note"), "copied"), () => write(byId("why-note"), "the browser refuses to copy"));
+  await navigator.clipboard.writeText(byId("why-text").textContent).then(
+    () => write(byId("why-note"), "copied"),
+    () => write(byId("why-note"), "the browser refuses to copy"),
+  );
 });
 addEventListener("hashchange", explain);
 if (location.hash) explain();
