@@ -48,7 +48,7 @@ const SERIES = [
   ["signals_per_s", "Signals", "/s", "teal", "Signals committed in each second"],
   ["commits_per_s", "Commits", "/s", "violet", "Transactions committed in each second"],
   ["lag_s", "Lag", "s", "slate", "Age of the oldest uncommitted record; a gap where it is unknown"],
-  ["waiting_rows", "Rows waiting", "rows", "amber", "Rows that wait on the host"],
+  ["waiting_rows", "Rows waiting", "", "amber", "Rows that wait on the host"],
 ];
 const SECONDS = 120;
 
@@ -61,7 +61,7 @@ export const charts = SERIES.map(([key, label, unit, hue, about]) => {
   byId("charts").append(figure);
   let values = [];
   const tell = (at) => {
-    const words = (number) => (isKnown(number) ? `${rate(number)}${THIN}${unit}` : UNKNOWN);
+    const words = (number) => (isKnown(number) ? [rate(number), unit].filter(Boolean).join(THIN) : UNKNOWN);
     const short = (number) => (isKnown(number) ? rate(number) : UNKNOWN);
     const known = values.filter(isKnown);
     const ago = values.length - 1 - at;
