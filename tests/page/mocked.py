@@ -294,7 +294,7 @@ def lists(browser, mock):
     browser.run(
         "const field = document.getElementById('filter'); field.value = 'no such thing'; field.dispatchEvent(new Event('input'))"
     )
-    until_text(browser, "#decisions + .none", "Nothing fits")
+    until_text(browser, "section:has(> #decisions) > .none", "Nothing fits")
     browser.run("document.getElementById('alerts-only').click()")
     kinds = browser.run(
         "return [...document.querySelectorAll('#signals td:nth-child(4)')].map((one) => one.textContent)"

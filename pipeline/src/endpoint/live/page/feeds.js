@@ -216,15 +216,15 @@ export function gather(snapshot) {
 
 export function showFeeds(snapshot) {
   feeds.forEach((feed) => feed.show());
-  write(
-    byId("decisions-note"),
-    `newest ${whole(decisions.shown.length)} of the ${counted(decisions.kept.size, "entry", "entries")} kept here`,
-  );
-  write(byId("signals-note"), `newest ${whole(signals.shown.length)} of the ${whole(signals.kept.size)} kept here`);
-  write(
-    byId("risk-note"),
-    `newest ${whole(risk.shown.length)} of the ${counted(risk.kept.size, "request", "requests")} kept here`,
-  );
+  const notes = [
+    ["decisions-note", decisions, "entries with decisions"],
+    ["signals-note", signals, "signals"],
+    ["risk-note", risk, "requests"],
+  ];
+  for (const [id, feed, many] of notes) {
+    const words = `newest ${whole(feed.shown.length)} of the last ${whole(feed.kept.size)} ${many} seen here`;
+    write(byId(id), feed.kept.size > 0 ? words : "");
+  }
   list(
     byId("kinds"),
     Object.entries(snapshot.signals_by_kind),
