@@ -191,5 +191,5 @@ def why_by_keyboard(browser):
     ), "the focus is not in the dialog"
     browser.press("Escape")
     browser.until("return !document.querySelector('#why').open", "Escape closes the explanation")
-    equal(browser.run("return location.hash"), "", "the address after Escape")
+    browser.until("return location.hash === ''", "the address forgets the explanation")
     equal(browser.run("return document.activeElement.getAttribute('href')"), href, "the focus after Escape")

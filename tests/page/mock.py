@@ -167,15 +167,16 @@ class Market:
             asked = {"request_id": name, "tenant": "desk <b>", "class": "INTERACTIVE", "seed": number}
             if number < newest - 1:
                 received = int((self.started + number * 2) * 1e9)
-                outcome = {"warptape.SimulationResult": {"price": 10.4506, "standard_error": 0.0101, "paths": 65536}}
+                outcome = {"SimulationResult": {"price": 10.4506, "standard_error": 0.0101, "paths": 65536}}
+                if number % 5 == 1:
+                    values = [{"delta": 26.18, "error": "", "price": 359.6128}] * 8 + ["and 12 more"]
+                    outcome = {"OptionResult": {"values": values}}
                 if number % 5 == 0:
-                    outcome = {
-                        "warptape.RiskError": {"code": "INVALID", "field": "spot", "message": "spot is not above 0"}
-                    }
+                    outcome = {"RiskError": {"code": "INVALID", "field": "spot", "message": "spot is not above 0"}}
                 result = {**asked, "outcome": outcome, "received_ns": received, "finished_ns": received + 31_400_000}
-                word = "done" if number % 5 else "invalid"
-                made.append({"id": name, "outcome": word, "kind": "simulation", "fields": result})
-            made.append({"id": name, "outcome": "asked", "kind": "simulation", "fields": asked})
+                word = next(iter(outcome))
+                made.append({"id": name, "outcome": word, "kind": word, "fields": result})
+            made.append({"id": name, "outcome": "asked", "kind": "MonteCarlo", "fields": asked})
         return made
 
     def components(self):

@@ -92,6 +92,21 @@ def values(browser, mock):
     equal(browser.run("return document.title"), "✓ ok – warptape", "the title")
 
 
+def risk(browser, mock):
+    """Requests are one line with their answers; long lists keep their length, and errors their words."""
+    mock.market.started -= 30
+    shown(browser, mock.url)
+    rows = browser.run("return [...document.querySelectorAll('#risk tr')].map((row) => row.textContent)")
+    for words in [
+        "✓ SimulationResult31.4\u202fmsprice 10.4506 · standard error 0.0101",
+        "✓ OptionResult31.4\u202fms20 values, the first: price 359.6128, delta 26.18",
+        "✕ RiskError31.4\u202fmsINVALID: spot: spot is not above 0",
+        "MonteCarlodesk <b>not yet answered",
+    ]:
+        assert any(words in row for row in rows), f"{words!r} is not among {rows}"
+    equal(len(set(rows)), len(rows), "a row for each request")
+
+
 def unknown(browser, mock):
     """What is not known is called unknown."""
     mock.market.lag_is_known = False
@@ -185,7 +200,7 @@ def why(browser, mock):
     browser.run("document.querySelector('#signals tr td:last-child').click()")
     until_text(browser, "#why-text", "asked as signal")
     browser.run("document.getElementById('why-close').click()")
-    equal(browser.run("return location.hash"), "", "the address")
+    browser.until("return location.hash === ''", "the address forgets the explanation")
     browser.run("location.hash = '#why=entry=0:0'")
     until_text(browser, "#why-note", "the journal has no entry 0:0 yet")
     assert not browser.run("return document.getElementById('why-again').hidden"), "it cannot be asked again"
@@ -366,6 +381,7 @@ CHECKS = [
     weight,
     load,
     values,
+    risk,
     unknown,
     faults,
     hostile,

@@ -16,7 +16,7 @@ import {
   title,
   write,
 } from "./nodes.js";
-import { UNKNOWN, amount, clock, counted, dated, isKnown, plain, timeWords, value, whole } from "./text.js";
+import { UNKNOWN, amount, clock, dated, isKnown, plain, timeWords, value, whole } from "./text.js";
 
 const KEPT = 500;
 const SHOWN = 60;
@@ -177,8 +177,9 @@ const risk = new Feed(
           (tenant) => ({ node: named(tenant, "cut") }),
         );
         title(who, `${plain(fields.tenant)}, class ${plain(fields.class).toLowerCase()}`);
-        write(outcome, answered ? plain(answered.outcome) : "not yet answered");
-        shade(outcome, !answered ? "quiet-word" : answered.outcome.toLowerCase() === "done" ? "good-word" : "bad-word");
+        const sign = answered && isFailed(answered) ? "✕" : "✓";
+        write(outcome, answered ? `${sign} ${plain(answered.outcome)}` : "not yet answered");
+        shade(outcome, !answered ? "quiet-word" : isFailed(answered) ? "bad-word" : "good-word");
         write(took, answered ? timeWords((fields.finished_ns - fields.received_ns) / 1e6) : "");
         write(answer, answered ? summed(fields.outcome) : "");
       },
@@ -190,19 +191,34 @@ const risk = new Feed(
 // The newest records come first, so the asking one may follow its answer.
 const paired = (before, item) => ({ id: item.id, ...before, [isAnswer(item) ? "answered" : "asked"]: item });
 
-/** The answer of a risk result in a line: numbers with their names, and the lengths of lists. */
+/** The one branch of a union: its fields. */
+const branchOf = (union) => Object.values(union ?? {})[0] ?? {};
+const isFailed = (answered) => /Error$/.test(answered.outcome);
+
+/** The length of a list, of which a snapshot has the begin and `and 12 more`. */
+function lengthOf(items) {
+  const more = /^and (\d+) more$/.exec(items.at(-1));
+  return whole(more ? items.length - 1 + Number(more[1]) : items.length);
+}
+
+/** The answer of a risk result in a line: its numbers by name, then its lists, each with its first item. */
 function summed(outcome) {
-  const branch =
-    outcome && typeof outcome === "object" && Object.keys(outcome).length === 1 ? Object.values(outcome)[0] : outcome;
-  if (branch === null || typeof branch !== "object") return plain(branch) || UNKNOWN;
-  if (branch.message) return [branch.field, branch.message].filter(Boolean).map(plain).join(": ");
-  const parts = Object.entries(branch).map(([name, part]) => {
-    const said = plain(name).replaceAll("_", " ");
-    if (isKnown(part)) return `${said} ${amount(part)}`;
-    if (Array.isArray(part)) return part.length > 0 ? counted(part.length, said.replace(/s$/, ""), said) : null;
-    return typeof part === "string" && part ? `${said} ${plain(part)}` : null;
+  const branch = branchOf(outcome);
+  if (branch.message !== undefined) {
+    return [branch.code, branch.field, branch.message].filter(Boolean).map(plain).join(": ");
+  }
+  const said = (name) => plain(name).replaceAll("_", " ");
+  const numbers = (fields) => {
+    const found = Object.entries(fields ?? {}).filter(([, number]) => isKnown(number));
+    const first = found.filter(([name]) => /^(price|value)/.test(name));
+    return [...new Set([...first, ...found])].slice(0, 4).map(([name, number]) => `${said(name)} ${amount(number)}`);
+  };
+  const lists = Object.entries(branch).filter(([, items]) => Array.isArray(items) && items.length > 0);
+  const parts = lists.map(([name, items]) => {
+    const first = isKnown(items[0]) ? amount(items[0]) : numbers(items[0]).join(", ");
+    return `${lengthOf(items)} ${said(name)}${first ? `, the first: ${first}` : ""}`;
   });
-  return parts.filter(Boolean).slice(0, 5).join(" · ") || UNKNOWN;
+  return [...numbers(branch), ...parts].join(" · ") || UNKNOWN;
 }
 
 export function gather(snapshot) {
