@@ -76,7 +76,7 @@ pub(crate) fn sum_blocks(blocks: &[BlockSums]) -> BlockSums {
 }
 
 /// The sum over blocks as a tree: the blocks up to the greatest power of two below their number, plus the rest, each
-/// summed likewise.
+/// summed in the same way.
 pub(crate) fn sum_tree<const N: usize>(blocks: &[[f64; N]]) -> [f64; N] {
     match blocks {
         [] => [0.0; N],
