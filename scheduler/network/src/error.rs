@@ -52,7 +52,9 @@ pub enum NetworkError {
         outputs: usize,
     },
     /// A layer does not fit the one before it, or the features.
-    #[error("layer {layer} has {inputs} inputs and {outputs} outputs, which do not fit the neighbouring layers")]
+    #[error(
+        "layer {layer} has {inputs} inputs and {outputs} outputs, which do not fit the neighbouring layers"
+    )]
     Shape {
         /// Its number, from 0 on.
         layer: usize,
