@@ -62,8 +62,8 @@ pub struct Put {
 pub const BY_VALUES: u64 = 0;
 /// Equation A of the paper: the slopes of value and payoff are equal.
 pub const BY_SLOPES: u64 = 1;
-/// Equation B, with probabilities that the price is below the boundary later in its denominator. Its terms do not cancel
-/// if the yield is negative.
+/// Equation B, with probabilities that the price is below the boundary later in its denominator. Its terms do not
+/// cancel if the yield is negative.
 pub const BY_VALUES_BELOW: u64 = 2;
 
 /// The value of early exercise, in strikes, and its derivatives by the spot: `Premium` of `early_exercise.cu`.
