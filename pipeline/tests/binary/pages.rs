@@ -137,7 +137,7 @@ fn plan(page: &str) -> Plan {
     plan
 }
 
-/// Returns a folder with the files that the page's commands need: those of the repository, and the log of earlier pages.
+/// Returns a folder with what the page's commands need: files of the repository, and the log of earlier pages.
 fn prepared(page: &str) -> TempDir {
     const INCIDENTS: &str = "tests/fixtures/incidents";
     let folder = folder();
