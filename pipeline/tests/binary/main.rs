@@ -51,6 +51,7 @@ mod neighbours;
 mod newcomer;
 mod otlp;
 mod outputs;
+mod pages;
 mod partitioners;
 mod processes;
 mod prometheus;

@@ -3,7 +3,7 @@
 //! | event | becomes |
 //! | --- | --- |
 //! | `trade` | a trade at its `T`; the seller was the aggressor where the buyer was the maker (`m`) |
-//! | `aggTrade` | likewise; a symbol's trades are those of the stream, `trade` or `aggTrade`, that came first |
+//! | `aggTrade` | the same as of `trade`; a symbol's trades are those of the stream, `trade` or `aggTrade`, that came first |
 //! | `bookTicker` | a quote at its `T`, else its `E` |
 //! | book ticker of the spot market, which has neither | a quote at the greatest event time (`E` or `T`) seen before it in its file, or at its receive time where there was none |
 //! | `depthUpdate` | nothing, but its times count for the line above |

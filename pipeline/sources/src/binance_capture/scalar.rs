@@ -1,4 +1,4 @@
-//! One field of an event: its value, whatever kind of JSON it is.
+//! The value of one field of an event, as any kind of JSON.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use crate::FieldProblem;
 use crate::time_unit::{TimeUnit, binance_time_ns};
 
-/// A JSON value as far as ticks need it.
+/// A JSON value, with the kinds that occur in ticks.
 #[derive(Clone, Default)]
 pub(super) enum Scalar<'a> {
     #[default]
