@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampNanosecondType};
-use arrow_array::{Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayAccessor, RecordBatch, StringArray};
 use arrow_ipc::reader::FileReader;
-use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
 use warptape_replay::{Bound, ExportOptions, OutputOptions, Window};
@@ -81,9 +80,9 @@ impl Read {
 
     /// Integers, or times in nanoseconds since the epoch.
     fn ints(&self, column: &str) -> Vec<Option<i64>> {
-        self.values(column, |array, row| match array.data_type() {
-            DataType::Int64 => array.as_primitive::<Int64Type>().value(row),
-            _ => array.as_primitive::<TimestampNanosecondType>().value(row),
+        self.values(column, |array, row| match array.as_primitive_opt::<Int64Type>() {
+            Some(numbers) => numbers.value(row),
+            None => array.as_primitive::<TimestampNanosecondType>().value(row),
         })
     }
 
@@ -103,10 +102,9 @@ impl Read {
     /// Texts, coded by a dictionary or not.
     fn texts(&self, column: &str) -> Vec<Option<String>> {
         self.values(column, |array, row| match array.as_dictionary_opt::<Int32Type>() {
-            Some(words) => words.downcast_dict::<StringArray>().unwrap().into_iter().nth(row).unwrap().unwrap(),
-            None => array.as_string::<i32>().value(row),
-        }
-        .to_owned())
+            Some(words) => words.downcast_dict::<StringArray>().unwrap().value(row).to_owned(),
+            None => array.as_string::<i32>().value(row).to_owned(),
+        })
     }
 
     /// The rows of some columns as text, in their order.
