@@ -85,7 +85,12 @@ print(json.dumps(sorted(f"{topic} {column}" for topic, column in compared)))
 
 fn python(folder: &Path, script: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(given("WARPTAPE_TEST_PYTHON"));
-    let command = command.args(["-c", script]).args(arguments).current_dir(folder).env("TZ", "UTC").stdin(Stdio::null());
+    let command = command
+        .args(["-c", script])
+        .args(arguments)
+        .current_dir(folder)
+        .env("TZ", "UTC")
+        .stdin(Stdio::null());
     texts(&command.output().expect("Python starts"), 0).0
 }
 
@@ -159,7 +164,8 @@ fn tables_equal_what_tail_prints() {
     warptape_on(folder, log, &["replay", "export", "--format", "parquet", "--to", "tables"]);
     let mut arguments = vec!["tables".to_owned()];
     for topic in ["signals", "ticks", "late", "dead-letter"] {
-        let lines = warptape_on(folder, log, &["tail", topic, "--from-beginning", "--exit-at-end", "-o", "json"]);
+        let lines =
+            warptape_on(folder, log, &["tail", topic, "--from-beginning", "--exit-at-end", "-o", "json"]);
         assert!(lines.lines().count() > 1, "{topic}");
         let path = format!("{topic}.json");
         std::fs::write(folder.join(&path), lines).expect("a file");
@@ -246,7 +252,9 @@ fn followed_tables_go_on_after_a_kill() {
     export.run_until("a file of signals", || {
         let days = std::fs::read_dir(folder.join("tables/signals")).ok()?;
         let mut files = days.flat_map(|day| std::fs::read_dir(day.expect("a day").path()).expect("a day"));
-        files.any(|file| file.expect("a file").path().extension().is_some_and(|of| of == "parquet")).then_some(())
+        files
+            .any(|file| file.expect("a file").path().extension().is_some_and(|of| of == "parquet"))
+            .then_some(())
     });
     export.kill();
     let mut export = Running::start(folder, &follow);

@@ -84,7 +84,7 @@ impl<'a> Batches<'a> {
 
     fn open_next(&mut self) -> Result<bool, TablesError> {
         if let Some(next) = self.waiting.pop_front() {
-            self.reading = Some(Reading::open(self.log, &self.options, &self.plan, next)?);
+            self.reading = Some(Reading::new(self.log, &self.options, &self.plan, next));
             return Ok(true);
         }
         self.rows.finish();

@@ -101,7 +101,11 @@ mod tests {
         for number in [0, 1, -1, i64::MAX, i64::MIN] {
             for scale in 0..=18 {
                 let unit = 10_i128.pow(u32::from(18 - scale));
-                assert_eq!(price(number, scale), Ok(Cell::Decimal(i128::from(number) * unit)), "{number} {scale}");
+                assert_eq!(
+                    price(number, scale),
+                    Ok(Cell::Decimal(i128::from(number) * unit)),
+                    "{number} {scale}"
+                );
             }
         }
         for scale in 0..=9 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::SchemaRef;
 use parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterProperties};

@@ -10,9 +10,9 @@ use warptape_replay::history::{Batch, BatchEnd, History, Item, Life, Round, Roun
 use warptape_schemas::journal::{CommitOutcome, Decision, Input, JournalEntry};
 
 use crate::TablesError;
-use crate::latency::{Latencies, Sealing};
 use crate::cell::Cell;
 use crate::declared::{BATCHES, COMMITS, DECISIONS, TASKS};
+use crate::latency::{Latencies, Sealing};
 use crate::rows::Rows;
 
 /// Reads a journal.

@@ -8,9 +8,9 @@ use crate::declared::{BATCHES, COMMITS, DEAD_LETTERS, DECISIONS, LATE, LATENCIES
 use crate::journal::JournalTables;
 use crate::latency::Latencies;
 use crate::rows::Rows;
+use crate::signals;
 use crate::table::Table;
 use crate::ticks::{self, TickRecords};
-use crate::signals;
 
 /// A topic that tables are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,13 +77,13 @@ enum Records<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Reads a partition of a topic from the beginning of `range` on; `plan` has the offsets of the other topics.
-    pub(crate) fn open(
+    /// A reading of a partition from the beginning of `range` on; `plan` has the offsets of the other topics.
+    pub(crate) fn new(
         log: &'a dyn EventLog,
         options: &ExportOptions,
         plan: &Planned,
         (topic, partition, range): (Topic, i32, OffsetRange),
-    ) -> Result<Self, TablesError> {
+    ) -> Self {
         let source = TopicPartition { topic: topic.name(options).to_owned(), partition };
         let sources = &options.sources;
         let records = match topic {
@@ -92,12 +92,13 @@ impl<'a> Reading<'a> {
             Topic::Late => Records::Late,
             Topic::DeadLetters => Records::DeadLetters,
             Topic::Journal => {
-                let [signals, ticks] = [&sources.signals, &sources.ticks].map(|name| (&**name, plan.of(name)));
+                let [signals, ticks] =
+                    [&sources.signals, &sources.ticks].map(|name| (&**name, plan.of(name)));
                 let tables = JournalTables::new(partition, Latencies::new(log, signals, ticks));
                 Records::Journal(Box::new(tables))
             }
         };
-        Ok(Self { log, source, reader: None, records, next: range.first, end: range.next })
+        Self { log, source, reader: None, records, next: range.first, end: range.next }
     }
 
     /// Reads on to the end of `range`.

@@ -23,7 +23,7 @@ pub(crate) fn push(partition: i32, record: &Record, rows: &mut Rows) -> Result<(
     let (further, others) = further(bar);
     let others = (!others.is_empty()).then(|| json!(others).to_string());
     let number = |of: fn(&Bar) -> Option<i64>| Cell::from(bar.and_then(of));
-    let mut row = vec![
+    let mut row: Vec<Cell<'_>> = vec![
         partition.into(),
         record.offset.into(),
         record.timestamp_ns.into(),

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use crate::declared::{
-    BATCHES, COMMITS, DEAD_LETTERS, DECISIONS, LATE, LATENCIES, SIGNALS, TASKS, TICKS,
-};
+use crate::declared::{BATCHES, COMMITS, DEAD_LETTERS, DECISIONS, LATE, LATENCIES, SIGNALS, TASKS, TICKS};
 
 /// Digits of a decimal column: the most that 128 bits hold.
 pub const DECIMAL_DIGITS: u8 = 38;

@@ -46,12 +46,8 @@ impl TickRecords {
         rows.left_out += self.columns.rejected.len() as u64;
         for row in self.columns.good_rows() {
             let tick = self.columns.tick(row, &self.symbols);
-            let place = [
-                partition.into(),
-                record.offset.into(),
-                (row as i64).into(),
-                record.timestamp_ns.into(),
-            ];
+            let place: [Cell<'_>; 4] =
+                [partition.into(), record.offset.into(), (row as i64).into(), record.timestamp_ns.into()];
             let cells = cells(&tick).map_err(|error| format!("row {row}: {error}"))?;
             rows.push(&TICKS, &[&place[..], &cells[..]].concat());
         }
@@ -100,7 +96,7 @@ fn cells(tick: &Tick) -> Result<[Cell<'_>; 14], Misfit> {
 pub(crate) fn push_late(partition: i32, record: &Record, rows: &mut Rows) -> Result<(), String> {
     let late = decode_late_tick(&record.value).map_err(|error| error.to_string())?;
     let tick = late.tick();
-    let place = [
+    let place: [Cell<'_>; 7] = [
         partition.into(),
         record.offset.into(),
         record.timestamp_ns.into(),
@@ -110,7 +106,7 @@ pub(crate) fn push_late(partition: i32, record: &Record, rows: &mut Rows) -> Res
         late.index.into(),
     ];
     let cells = cells(&tick).map_err(|error| error.to_string())?;
-    let lateness = [late.watermark_ns.into(), late.lateness_ns.into()];
+    let lateness: [Cell<'_>; 2] = [late.watermark_ns.into(), late.lateness_ns.into()];
     rows.push(&LATE, &[&place[..], &cells[..], &lateness[..]].concat());
     Ok(())
 }

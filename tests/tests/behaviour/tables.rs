@@ -114,7 +114,9 @@ impl Read {
             let (name, debug) = (column.name, |value: &dyn std::fmt::Debug| format!("{value:?}"));
             let shown: Vec<String> = match column.kind {
                 ColumnKind::Bool => self.bools(name).iter().map(|value| debug(value)).collect(),
-                ColumnKind::Int | ColumnKind::Time => self.ints(name).iter().map(|value| debug(value)).collect(),
+                ColumnKind::Int | ColumnKind::Time => {
+                    self.ints(name).iter().map(|value| debug(value)).collect()
+                }
                 ColumnKind::Float => {
                     self.floats(name).iter().map(|value| debug(&value.map(f64::to_bits))).collect()
                 }
@@ -183,10 +185,11 @@ fn tables_hold_what_the_log_holds() {
     let log = recorded(&folder.path().join("log.db"));
     let to = folder.path().join("tables");
     let mut last = None;
-    let written = write_tables(&*log, &to, TableFormat::Parquet, &options(Window::default()), &TABLES, &mut |done| {
-        last = Some(done)
-    })
-    .unwrap();
+    let written =
+        write_tables(&*log, &to, TableFormat::Parquet, &options(Window::default()), &TABLES, &mut |done| {
+            last = Some(done)
+        })
+        .unwrap();
     let last = last.unwrap();
     assert_eq!(last.done, last.total);
     for table in TABLES {
@@ -209,7 +212,8 @@ fn tables_hold_what_the_log_holds() {
     // Arrow files contain the same tables.
     let arrow = folder.path().join("arrow");
     let again =
-        write_tables(&*log, &arrow, TableFormat::Arrow, &options(Window::default()), &TABLES, &mut |_| {}).unwrap();
+        write_tables(&*log, &arrow, TableFormat::Arrow, &options(Window::default()), &TABLES, &mut |_| {})
+            .unwrap();
     assert_eq!(again, written);
     for table in TABLES {
         let (one, other) = (Read::parquet(&to, table.name), Read::arrow(&arrow, table.name));
@@ -262,7 +266,8 @@ fn check_signals(log: &dyn EventLog, table: &Read) {
 fn check_ticks(log: &dyn EventLog, table: &Read) {
     let places = ["partition", "offset", "index", "event_time_ns"].map(|name| table.ints(name));
     let (symbols, kinds) = (table.texts("symbol"), table.texts("kind"));
-    let (prices, bids, sizes) = (table.decimals("price"), table.decimals("bid_price"), table.decimals("ask_size"));
+    let (prices, bids, sizes) =
+        (table.decimals("price"), table.decimals("bid_price"), table.decimals("ask_size"));
     let mut row = 0;
     for partition in 0..PARTITIONS {
         let (mut decoder, mut symbol_table) = (TickDecoder::new(), SymbolTable::default());
@@ -367,7 +372,8 @@ fn followed_tables_go_on_without_gaps_or_doubles() {
     write_tables(&*log, &whole, TableFormat::Parquet, &window, &TABLES, &mut |_| {}).unwrap();
     for table in TABLES {
         let name = table.name;
-        let (found, expected) = (followed(&to, name).shown(table, &[]), Read::parquet(&whole, name).shown(table, &[]));
+        let (found, expected) =
+            (followed(&to, name).shown(table, &[]), Read::parquet(&whole, name).shown(table, &[]));
         // What is open at the end of the log has no row yet: the last transaction of the second life.
         let open = expected.len() - found.len();
         let may_be_open = if matches!(name, "commits" | "latencies" | "batches") { 200 } else { 0 };
@@ -375,7 +381,9 @@ fn followed_tables_go_on_without_gaps_or_doubles() {
         assert!(found == expected[..found.len()], "{name}: {open} of {}", expected.len());
         assert!(!found.is_empty() || matches!(name, "late" | "dead_letters" | "tasks"), "{name}");
     }
-    let files = std::fs::read_dir(to.join("signals")).unwrap().flat_map(|day| std::fs::read_dir(day.unwrap().path()).unwrap());
+    let files = std::fs::read_dir(to.join("signals"))
+        .unwrap()
+        .flat_map(|day| std::fs::read_dir(day.unwrap().path()).unwrap());
     assert!(files.count() > PARTITIONS as usize, "cuts make files of their own");
     // Another log or format has no place there.
     let arrow = Follow::open(&*log, &to, TableFormat::Arrow, &options(Window::default()), &TABLES);

@@ -5,7 +5,7 @@ mod outputs;
 mod ticks;
 
 pub(crate) use self::journal::{BATCHES, COMMITS, DECISIONS, LATENCIES, TASKS};
-pub(crate) use self::outputs::SIGNALS;
+pub(crate) use self::outputs::{FURTHER_COUNT, SIGNALS};
 pub(crate) use self::ticks::{DEAD_LETTERS, LATE, TICKS};
 
 use crate::table::Column;

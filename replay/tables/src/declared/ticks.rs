@@ -2,8 +2,8 @@
 
 use super::joined;
 use crate::table::{
-    Column, ColumnKind, Table, bytes, column, int, maybe_bytes, maybe_int, maybe_price, maybe_size, maybe_text,
-    maybe_time, text, time, word,
+    Column, ColumnKind, Table, bytes, column, int, maybe_bytes, maybe_int, maybe_price, maybe_size,
+    maybe_text, maybe_time, text, time, word,
 };
 
 /// Columns of a tick, in every table of ticks.
@@ -71,10 +71,18 @@ pub(crate) const DEAD_LETTERS: Table = Table {
         word("source_topic", "topic of the rejected record"),
         int("source_partition", "partition of the rejected record"),
         int("source_offset", "offset of the rejected record; of the first one for a batch of records"),
-        maybe_int("source_last_offset", "offset of the last record of an unreadable batch; null for one record"),
+        maybe_int(
+            "source_last_offset",
+            "offset of the last record of an unreadable batch; null for one record",
+        ),
         word("reason", "reason of the rejection, as in dead_letter.avsc"),
         text("detail", "reason in words"),
-        column("rows", ColumnKind::Ints, false, "rejected rows of the record; empty if all of it was rejected"),
+        column(
+            "rows",
+            ColumnKind::Ints,
+            false,
+            "rejected rows of the record; empty if all of it was rejected",
+        ),
         maybe_bytes("key", "key of the record, up to 4,096 bytes"),
         bytes("value", "value of the record, up to 524,288 bytes, or a record of the rejected rows alone"),
         maybe_int("key_bytes", "length of the whole key; null if neither key nor value was cut"),

@@ -153,9 +153,9 @@ impl Unfinished {
         let file = self.file.take().expect("it is not finished");
         let name = name_of(partition, offsets, self.format);
         let path = self.path.with_file_name(name);
-        let finished = file.finish().and_then(|()| {
-            renamed(&self.path, &path).map_err(|error| unwritable(&path, &error))
-        });
+        let finished = file
+            .finish()
+            .and_then(|()| renamed(&self.path, &path).map_err(|error| unwritable(&path, &error)));
         if finished.is_err() {
             let _ = fs::remove_file(&self.path);
         }

@@ -86,7 +86,8 @@ impl<'a> Follow<'a> {
 
     /// The rows in files that were written since it was opened, with the remarks so far.
     pub fn written(&self) -> Written {
-        let rows = |table: &'static Table| self.streams.values().map(|stream| stream.rows_of(table)).sum();
+        let rows =
+            |table: &'static Table| self.streams.values().map(|stream| stream.rows_of(table)).sum::<u64>();
         let table = |table: &&'static Table| WrittenTable { name: table.name.to_owned(), rows: rows(table) };
         Written { tables: self.tables.iter().map(table).collect(), notes: self.notes.clone() }
     }
@@ -122,20 +123,21 @@ impl<'a> Follow<'a> {
         let wanted: Vec<_> =
             topic.tables().iter().copied().filter(|table| self.tables.contains(table)).collect();
         let source = TopicPartition { topic: topic.name(&self.options).to_owned(), partition };
+        let place = format!("{}/{partition}", source.topic);
         let mut places = Vec::with_capacity(wanted.len());
         for table in wanted {
             let reached = self.folder.reached(table, partition);
             let from = reached.unwrap_or(range.first);
             if from > range.next {
                 return Err(self.folder.unfit(format!(
-                    "it has rows of {source} up to offset {from}, but {} ends at offset {}: name another folder",
+                    "it has rows of {place} up to offset {from}, but {} ends at offset {}: name another folder",
                     self.log.url(),
                     range.next
                 )));
             }
             if from < range.first {
                 self.notes.push(format!(
-                    "{source}: records {from} to {} were removed from the log before they were in the table `{}`",
+                    "{place}: records {from} to {} were removed from the log before they were in the table `{}`",
                     range.first - 1,
                     table.name
                 ));
@@ -144,11 +146,11 @@ impl<'a> Follow<'a> {
         }
         let mut first = places.iter().map(|(_, from)| *from).min().unwrap_or(range.first);
         if topic == Topic::Journal && first > range.first {
-            // What was open at that offset began after the start of the process.
+            // Open batches, tasks and transactions began after the start of the process.
             first = last_start_before(self.log, &source, range, first)?;
         }
         let range = OffsetRange { first, next: range.next };
-        let reading = Reading::open(self.log, &self.options, plan, (topic, partition, range))?;
+        let reading = Reading::new(self.log, &self.options, plan, (topic, partition, range));
         Ok(Stream::new(reading, &places))
     }
 }

@@ -36,7 +36,7 @@ impl<'a> Stream<'a> {
     pub(super) fn new(reading: Reading<'a>, places: &[(&'static Table, i64)]) -> Self {
         let tables: Vec<_> = places.iter().map(|(table, _)| *table).collect();
         let mut rows = Rows::new(&tables);
-        let part = |&(table, first)| {
+        let part = |&(table, first): &(&'static Table, i64)| {
             rows.begin_at(table, first);
             Part { table, first, file: None, written: 0 }
         };

@@ -34,8 +34,7 @@ pub fn execute(
         return print(&written, args, |table| args.to.join(table).display().to_string());
     }
     let bar = progress_bar();
-    let written =
-        write_tables(log, &args.to, format, options, &tables, &mut |progress| show(&bar, progress));
+    let written = write_tables(log, &args.to, format, options, &tables, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let file = |table: &str| args.to.join(format!("{table}.{}", format.ending())).display().to_string();
     print(&written?, args, file)
@@ -45,7 +44,9 @@ pub fn execute(
 fn requested(names: &[String]) -> Result<Vec<&'static Table>, UsageError> {
     if let Some(unknown) = names.iter().find(|name| Table::named(name).is_none()) {
         let known = TABLES.map(|table| table.name).join(", ");
-        return Err(UsageError(format!("--tables {unknown}: there is no such table; the tables are {known}")));
+        return Err(UsageError(format!(
+            "--tables {unknown}: there is no such table; the tables are {known}"
+        )));
     }
     let is_wanted = |table: &&Table| names.is_empty() || names.iter().any(|name| name == table.name);
     Ok(TABLES.into_iter().filter(is_wanted).collect())
