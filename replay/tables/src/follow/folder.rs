@@ -216,3 +216,19 @@ fn unfit(path: &Path, cause: String) -> TablesError {
 fn unwritable(path: &Path, error: &io::Error) -> TablesError {
     TablesError::Unwritable { path: path.to_path_buf(), cause: error.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_where_to_go_on() {
+        let offsets = OffsetRange { first: 120, next: 9_000_000_000_000 };
+        let name = name_of(12, offsets, TableFormat::Parquet);
+        assert_eq!(name, "12-000000000120-9000000000000.parquet");
+        assert_eq!(place_of(Path::new(&name)), Some((12, 9_000_000_000_000)));
+        for other in ["part-0.parquet", "0-1.parquet", "_0.unfinished"] {
+            assert_eq!(place_of(Path::new(other)), None, "{other}");
+        }
+    }
+}
