@@ -67,7 +67,7 @@ impl<'a> Stream<'a> {
     /// Takes the rows of the next record; returns false at the end.
     pub(super) fn step(&mut self, folder: &Folder) -> Result<bool, TablesError> {
         if let Some(at_ns) = self.reading.peek_ns()? {
-            let day = utc(at_ns).chars().take_while(|letter| *letter != 'T').collect();
+            let day: String = utc(at_ns).chars().take_while(|letter| *letter != 'T').collect();
             if day != self.day {
                 self.cut(folder)?;
                 self.day = day;
