@@ -53,7 +53,8 @@ impl CoinbaseMessages {
     }
 
     fn symbol(&self, product: &Scalar) -> Result<String, FieldProblem> {
-        let ticker = product.text().ok_or_else(|| product.problem("product_id", "a product such as BTC-USD"))?;
+        let ticker =
+            product.text().ok_or_else(|| product.problem("product_id", "a product such as BTC-USD"))?;
         join_symbol(&self.venue, ticker).map_err(|expected| FieldProblem::new("product_id", ticker, expected))
     }
 
@@ -200,9 +201,7 @@ mod tests {
 
     #[test]
     fn other_messages_make_no_ticks() {
-        let last = |kind, trade_id| {
-            Ok(Message::LastTrade { kind, symbol: "C:BTC-USD".to_owned(), trade_id })
-        };
+        let last = |kind, trade_id| Ok(Message::LastTrade { kind, symbol: "C:BTC-USD".to_owned(), trade_id });
         assert_eq!(read(&MATCH.replace("\"match\"", "\"last_match\"")), last("last_match", 10));
         let heartbeat = r#"1 {"type":"heartbeat","sequence":90,"last_trade_id":20,"product_id":"BTC-USD","time":"2014-11-07T08:19:28.464459Z"}"#;
         assert_eq!(read(heartbeat), last("heartbeat", 20));
@@ -211,7 +210,8 @@ mod tests {
         assert_eq!(read(&zero), Ok(Message::PassedTrade { kind: ZERO_TRADE.to_owned(), trade }));
         let other = r#"1 {"type":"subscriptions","channels":[{"name":"ticker","product_ids":["BTC-USD"]}]}"#;
         assert_eq!(read(other), Ok(Message::Other("subscriptions".to_owned())));
-        let error = r#"1 {"type":"error","message":"Failed to subscribe","reason":"X-Y is not a valid product"}"#;
+        let error =
+            r#"1 {"type":"error","message":"Failed to subscribe","reason":"X-Y is not a valid product"}"#;
         let reason = "Failed to subscribe: X-Y is not a valid product".to_owned();
         assert_eq!(read(error), Ok(Message::Refused(reason)));
     }

@@ -96,6 +96,12 @@ pub struct Received {
     pub checked_cut: Option<usize>,
 }
 
+impl Received {
+    fn only(outcome: Outcome) -> Self {
+        Self { outcome, gap: None, checked_cut: None }
+    }
+}
+
 impl LiveSession {
     /// Begins a feed of tickers as [`LiveVenue::ticker`] returns them. `name` is the venue of their symbols.
     pub fn new(venue: LiveVenue, name: &str, tickers: &[String]) -> Self {
@@ -122,29 +128,27 @@ impl LiveSession {
         self.scales.take_begun()
     }
 
-    /// Takes a message as a line `<receive ns> <JSON>`.
-    pub fn receive(&mut self, line: &[u8]) -> Received {
+    /// Takes a message that was received at this time, as a line `<receive ns> <JSON>`.
+    pub fn receive(&mut self, receive_time_ns: i64, line: &[u8]) -> Received {
         self.counts.messages += 1;
-        let only = |outcome| Received { outcome, gap: None, checked_cut: None };
         match self.messages.read(line) {
-            Err(problem) => only(self.bad(problem)),
+            Err(problem) => Received::only(self.bad(problem)),
             Ok(Message::Tick(tick)) => self.take_tick(tick),
             Ok(Message::PassedTrade { kind, trade }) => {
                 self.counts.passed_over.ignore(&kind);
-                let found_time_ns = receive_time_ns(line);
                 match trade {
-                    Some((symbol, id)) => self.take_id(&symbol, id, None, found_time_ns, Outcome::Nothing),
-                    None => only(Outcome::Nothing),
+                    Some((symbol, id)) => self.take_id(&symbol, id, None, receive_time_ns),
+                    None => Received::only(Outcome::Nothing),
                 }
             }
             Ok(Message::LastTrade { kind, symbol, trade_id }) => {
                 self.counts.passed_over.ignore(kind);
-                self.announce(&symbol, trade_id, receive_time_ns(line))
+                self.announce(&symbol, trade_id, receive_time_ns)
             }
-            Ok(Message::Refused(reason)) => only(Outcome::Refused(reason)),
+            Ok(Message::Refused(reason)) => Received::only(Outcome::Refused(reason)),
             Ok(Message::Other(kind)) => {
                 self.counts.passed_over.ignore(&kind);
-                only(Outcome::Nothing)
+                Received::only(Outcome::Nothing)
             }
         }
     }
@@ -188,14 +192,14 @@ impl LiveSession {
         if !self.symbols.contains_key(&tick.symbol) {
             self.messages.forget_last();
             let problem = FieldProblem::new("symbol", &tick.symbol, "a symbol that was asked for");
-            return Received { outcome: self.bad(problem), gap: None, checked_cut: None };
+            return Received::only(self.bad(problem));
         }
         if tick.kind == TickKind::Quote {
-            return Received { outcome: self.check_scale(tick), gap: None, checked_cut: None };
+            return Received::only(self.check_scale(tick));
         }
         let (symbol, id, time_ns) = (tick.symbol.clone(), tick.trade_id, tick.event_time_ns);
         let received_ns = tick.receive_time_ns;
-        let mut received = self.take_id(&symbol, id, Some(time_ns), received_ns, Outcome::Nothing);
+        let mut received = self.take_id(&symbol, id, Some(time_ns), received_ns);
         if received.outcome == Outcome::Repeated {
             self.messages.forget_last();
             return received;
@@ -206,37 +210,21 @@ impl LiveSession {
         received
     }
 
-    /// Takes the id of a trade. Returns `outcome` unless the trade is repeated.
-    fn take_id(
-        &mut self,
-        symbol: &str,
-        id: i64,
-        time_ns: Option<i64>,
-        found_time_ns: i64,
-        outcome: Outcome,
-    ) -> Received {
-        let mut received = Received { outcome, gap: None, checked_cut: None };
+    /// Takes the id of a trade, with its event time if it is a tick.
+    fn take_id(&mut self, symbol: &str, id: i64, time_ns: Option<i64>, found_time_ns: i64) -> Received {
+        let mut received = Received::only(Outcome::Nothing);
         let Some(state) = self.symbols.get_mut(symbol) else { return received };
-        let last_time_ns = state.last_time_ns;
         match state.ids.take(id) {
             Place::Repeated => {
                 self.counts.repeated += 1;
-                received.outcome = Outcome::Repeated;
-                return received;
+                return Received::only(Outcome::Repeated);
             }
             Place::Earlier => {
                 self.counts.earlier += 1;
                 return received;
             }
             Place::Next => received.checked_cut = self.check_cut(symbol, 0).1,
-            Place::After(from, to) => {
-                received.gap = Some(self.gap(symbol, from, to, last_time_ns, found_time_ns));
-                let gap = received.gap.as_mut();
-                let missing = gap.as_ref().map_or(0, |gap| gap.trades());
-                let (cut, checked) = self.check_cut(symbol, missing);
-                gap.into_iter().for_each(|gap| gap.cut = cut);
-                received.checked_cut = checked;
-            }
+            Place::After(from, to) => received = self.gap(symbol, from, to, found_time_ns),
         }
         if let (Some(state), Some(_)) = (self.symbols.get_mut(symbol), time_ns) {
             state.last_time_ns = time_ns;
@@ -245,31 +233,23 @@ impl LiveSession {
     }
 
     fn announce(&mut self, symbol: &str, trade_id: i64, found_time_ns: i64) -> Received {
-        let mut received = Received { outcome: Outcome::Nothing, gap: None, checked_cut: None };
-        let Some(state) = self.symbols.get_mut(symbol) else { return received };
-        let last_time_ns = state.last_time_ns;
-        if let Some((from, to)) = state.ids.announce(trade_id) {
-            let mut gap = self.gap(symbol, from, to, last_time_ns, found_time_ns);
-            let (cut, checked) = self.check_cut(symbol, gap.trades());
-            gap.cut = cut;
-            received = Received { gap: Some(gap), checked_cut: checked, ..received };
+        let missing = self.symbols.get_mut(symbol).and_then(|state| state.ids.announce(trade_id));
+        match missing {
+            Some((from, to)) => self.gap(symbol, from, to, found_time_ns),
+            None => Received::only(Outcome::Nothing),
         }
-        received
     }
 
-    /// Counts a gap.
-    fn gap(
-        &mut self,
-        symbol: &str,
-        from: i64,
-        to: i64,
-        last_time_ns: Option<i64>,
-        found_time_ns: i64,
-    ) -> TradeGap {
-        let gap = TradeGap { symbol: symbol.to_owned(), from, to, last_time_ns, found_time_ns, cut: None };
+    /// Counts missing trades.
+    fn gap(&mut self, symbol: &str, from: i64, to: i64, found_time_ns: i64) -> Received {
+        let last_time_ns = self.symbols.get(symbol).and_then(|state| state.last_time_ns);
+        let mut gap =
+            TradeGap { symbol: symbol.to_owned(), from, to, last_time_ns, found_time_ns, cut: None };
         self.counts.gaps += 1;
         self.counts.missing = self.counts.missing.saturating_add(gap.trades());
-        gap
+        let (cut, checked_cut) = self.check_cut(symbol, gap.trades());
+        gap.cut = cut;
+        Received { outcome: Outcome::Nothing, gap: Some(gap), checked_cut }
     }
 
     /// Checks a symbol for the cut since its last trade. Returns the cut, and once more if it is checked for all
@@ -300,7 +280,109 @@ impl LiveSession {
     }
 }
 
-/// Returns the receive time of a line that was read.
-fn receive_time_ns(line: &[u8]) -> i64 {
-    crate::capture::split_line(line).map_or(0, |(time_ns, _)| time_ns)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::line_of;
+
+    fn session() -> LiveSession {
+        let tickers = ["A".to_owned(), "B".to_owned()];
+        LiveSession::new(LiveVenue::Binance, "V", &tickers)
+    }
+
+    fn trade(ticker: &str, id: i64) -> String {
+        trade_at(ticker, id, 1_723_161_255_000 + id)
+    }
+
+    fn trade_at(ticker: &str, id: i64, time_ms: i64) -> String {
+        format!(
+            r#"{{"data":{{"e":"trade","E":{time_ms},"s":"{ticker}","t":{id},"p":"1.5","q":"2","T":{time_ms},"m":false}}}}"#
+        )
+    }
+
+    fn receive(session: &mut LiveSession, text: &str) -> Received {
+        session.receive(7, &line_of(7, text))
+    }
+
+    /// Returns the ids and the cut of the gap that a trade shows.
+    fn gap(session: &mut LiveSession, ticker: &str, id: i64) -> Option<(i64, i64, Option<usize>)> {
+        let received = receive(session, &trade(ticker, id));
+        assert!(matches!(received.outcome, Outcome::Tick(_)), "{received:?}");
+        received.gap.map(|gap| (gap.from, gap.to, gap.cut))
+    }
+
+    #[test]
+    fn a_cut_is_checked_once_each_symbol_has_traded() {
+        let mut session = session();
+        assert_eq!(gap(&mut session, "A", 5), None);
+        assert_eq!(gap(&mut session, "B", 70), None);
+        assert_eq!(session.cut(9, "closed".to_owned()), 0);
+        assert_eq!(gap(&mut session, "A", 6), None);
+        assert_eq!(session.cuts()[0].unchecked, 1);
+        // B is checked for the first cut, A for the second.
+        assert_eq!(session.cut(10, "silent".to_owned()), 1);
+        let received = receive(&mut session, &trade("B", 74));
+        let last_time_ns = Some((1_723_161_255_000 + 70) * 1_000_000);
+        let symbol = "V:B".to_owned();
+        let expected = TradeGap { symbol, from: 71, to: 73, last_time_ns, found_time_ns: 7, cut: Some(0) };
+        assert_eq!((received.gap, received.checked_cut), (Some(expected), Some(0)));
+        assert_eq!(receive(&mut session, &trade("A", 7)).checked_cut, Some(1));
+        assert_eq!(gap(&mut session, "A", 9), Some((8, 8, None)), "within a connection");
+        let cuts = [(0, "closed", 2, 3), (1, "silent", 1, 0)].map(|(number, reason, symbols, missing)| {
+            let time_ns = 9 + number;
+            Cut { time_ns, reason: reason.to_owned(), symbols, unchecked: 0, missing }
+        });
+        assert_eq!(session.cuts(), cuts);
+        assert_eq!((session.counts().gaps, session.counts().missing), (2, 4));
+    }
+
+    #[test]
+    fn repeated_trades_and_other_symbols_leave_no_trace() {
+        let book = r#"{"s":"A","b":"1","B":"2","a":"3","A":"4"}"#;
+        let mut session = session();
+        receive(&mut session, &trade("A", 5));
+        assert_eq!(receive(&mut session, &trade_at("A", 5, 1_900_000_000_000)).outcome, Outcome::Repeated);
+        let foreign = receive(&mut session, &trade_at("C", 5, 1_900_000_000_000)).outcome;
+        assert!(matches!(&foreign, Outcome::Bad(problem) if problem.found == "V:C"), "{foreign:?}");
+        // The quote has the time of the last event that counts.
+        let Outcome::Tick(quote) = receive(&mut session, book).outcome else { panic!("a quote") };
+        assert_eq!(quote.event_time_ns, (1_723_161_255_000 + 5) * 1_000_000);
+        let counts = session.counts();
+        assert_eq!((counts.messages, counts.bad, counts.repeated), (4, 1, 1));
+    }
+
+    #[test]
+    fn trades_that_are_no_ticks_have_ids_as_well() {
+        let mut session = session();
+        assert_eq!(gap(&mut session, "A", 5), None);
+        let zero = trade("A", 6).replace("\"2\"", "\"0\"");
+        assert_eq!(receive(&mut session, &zero).outcome, Outcome::Nothing);
+        let transfer = trade("A", 7).replace("\"m\"", "\"X\":\"ADL\",\"m\"");
+        assert_eq!(receive(&mut session, &transfer).outcome, Outcome::Nothing);
+        assert_eq!(gap(&mut session, "A", 8), None);
+        let kinds = [(crate::ZERO_TRADE, 1), ("trade of ADL", 1)];
+        let ignored = kinds.map(|(kind, count)| (kind.to_owned(), count)).into();
+        assert_eq!(session.counts().passed_over, PassedOver { ignored, bad: 0 });
+    }
+
+    #[test]
+    fn bad_messages_are_counted_and_change_nothing() {
+        let mut session = session();
+        for text in ["", "hello", "[", "{\"data\":{\"e\":\"trade\"}}", &"[".repeat(50_000), "\u{0}"] {
+            let outcome = receive(&mut session, text).outcome;
+            assert!(matches!(outcome, Outcome::Bad(_)), "{text:.20}: {outcome:?}");
+        }
+        session.receive_other();
+        assert_eq!((session.counts().messages, session.counts().bad), (7, 7));
+        assert_eq!(gap(&mut session, "A", 5), None);
+    }
+
+    #[test]
+    fn heartbeats_show_missing_trades_of_a_quiet_symbol() {
+        let mut session = LiveSession::new(LiveVenue::Coinbase, "V", &["A-B".to_owned()]);
+        let heartbeat =
+            |id: i64| format!(r#"{{"type":"heartbeat","last_trade_id":{id},"product_id":"A-B"}}"#);
+        let mut gap = |id| receive(&mut session, &heartbeat(id)).gap.map(|gap| (gap.from, gap.to));
+        assert_eq!([gap(5), gap(6), gap(6), gap(6)], [None, None, Some((6, 6)), None]);
+    }
 }
