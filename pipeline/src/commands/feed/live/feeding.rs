@@ -12,7 +12,7 @@ use super::words;
 use crate::cli::Interrupt;
 use crate::printable::to_stderr;
 use crate::publisher::{Published, Publisher};
-use warptape_sources::live::{LiveSession, LiveVenue, Outcome, Received, TradeGap, line_of};
+use warptape_sources::live::{ClockSummary, LiveSession, LiveVenue, Outcome, Received, TradeGap, line_of};
 
 /// Longest wait of a tick for its commit, about.
 const LINGER: Duration = Duration::from_millis(50);
@@ -82,7 +82,9 @@ impl<'a> Feeding<'a> {
     /// Publishes the ticks of all events, until a signal, a limit or an error. Ticks before an error are published.
     pub fn run(&mut self, events: &Receiver<Event>, interrupt: &Interrupt) -> anyhow::Result<()> {
         let ran = self.run_until_end(events, interrupt);
-        ran.and(self.flush())
+        let flushed = self.flush();
+        self.warn_of_clock(self.session.clock());
+        ran.and(flushed)
     }
 
     fn run_until_end(&mut self, events: &Receiver<Event>, interrupt: &Interrupt) -> anyhow::Result<()> {
@@ -219,10 +221,16 @@ impl<'a> Feeding<'a> {
         let ticks = self.ticks - self.reported_ticks;
         let clock = self.session.take_recent_clock();
         to_stderr(format_args!("{}", words::report(self.name, ticks, self.session.counts(), clock)));
-        let limit_ms = self.limits.clock_warn_ms;
-        if clock.is_some_and(|clock| clock.median_ms.unsigned_abs() > limit_ms) {
-            tracing::warn!(venue = self.name, limit_ms, "{}", words::CLOCK_REMEDY);
-        }
+        self.warn_of_clock(clock);
         (self.reported, self.reported_ticks) = (Instant::now(), self.ticks);
+    }
+
+    fn warn_of_clock(&self, clock: Option<ClockSummary>) {
+        let limit_ms = self.limits.clock_warn_ms;
+        if let Some(ClockSummary { median_ms, .. }) = clock
+            && median_ms.unsigned_abs() > limit_ms
+        {
+            tracing::warn!(venue = self.name, median_ms, limit_ms, "{}", words::CLOCK_REMEDY);
+        }
     }
 }
