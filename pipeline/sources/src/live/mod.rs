@@ -1,5 +1,5 @@
-//! Live feeds without sockets and clocks: what a venue is asked for, what its messages mean, which trades are missing,
-//! how far the clocks are apart, and how long to wait before the next connection.
+//! Live feeds without sockets and clocks. A [`LiveVenue`] has addresses and subscriptions. A [`LiveSession`] converts
+//! messages to ticks, finds missing trades, and compares the clocks. [`Backoff`] has the waits between connections.
 
 mod backoff;
 mod clock_difference;

@@ -75,7 +75,8 @@ impl TradeIds {
         }
     }
 
-    /// Takes the id of the symbol's newest trade, as the venue says. Returns the missing ids up to the previous such id.
+    /// Takes the id of the symbol's newest trade, as the venue says. Returns the missing ids up to the previous such id,
+    /// first and last.
     pub(super) fn announce(&mut self, id: i64) -> Option<(i64, i64)> {
         let Some(last) = self.last else {
             self.last = Some(id);

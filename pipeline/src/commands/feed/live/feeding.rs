@@ -79,7 +79,8 @@ impl<'a> Feeding<'a> {
         }
     }
 
-    /// Publishes the ticks of all events, until a signal, a limit or an error. Ticks before an error are published.
+    /// Publishes the ticks of all events, until a signal, a limit or an error. Ticks before an error are published, unless
+    /// the recording cannot be written.
     pub fn run(&mut self, events: &Receiver<Event>, interrupt: &Interrupt) -> anyhow::Result<()> {
         let ran = self.run_until_end(events, interrupt);
         let flushed = self.flush();
