@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use tungstenite::handshake::server::{Request, Response};
+use tungstenite::handshake::server::{Callback, ErrorResponse, Request, Response};
 use tungstenite::{Message, WebSocket};
 use warptape_eventlog::SqliteLog;
 
@@ -73,14 +73,19 @@ impl Venue {
     }
 }
 
+/// Notes the path of a request.
+struct Look<'a>(&'a mut String);
+
+impl Callback for Look<'_> {
+    fn on_request(self, request: &Request, response: Response) -> Result<Response, ErrorResponse> {
+        *self.0 = request.uri().to_string();
+        Ok(response)
+    }
+}
+
 fn accepted(stream: Box<dyn Stream>, asked: &Mutex<Vec<String>>) -> Option<WebSocket<Box<dyn Stream>>> {
     let mut path = String::new();
-    #[expect(clippy::result_large_err, reason = "the signature is the library's")]
-    let look = |request: &Request, response: Response| {
-        path = request.uri().to_string();
-        Ok(response)
-    };
-    let mut socket = tungstenite::accept_hdr(stream, look).ok()?;
+    let mut socket = tungstenite::accept_hdr(stream, Look(&mut path)).ok()?;
     if path == "/" {
         path = socket.read().ok()?.into_text().ok()?.as_str().to_owned();
     }
@@ -119,8 +124,8 @@ fn market() -> Vec<String> {
     (0..2_000).flat_map(of).collect()
 }
 
-fn message(text: &String) -> Message {
-    Message::text(text)
+fn messages(texts: &[String]) -> Vec<Message> {
+    texts.iter().map(Message::text).collect()
 }
 
 fn write_recording(folder: &Path, name: &str, texts: &[String]) {
@@ -169,7 +174,7 @@ fn signals_are_those_of_the_file_although_the_connection_is_cut() {
     let all = market();
     write_recording(folder, "market.jsonl", &all);
     let (first, second) = all.split_at(2_345);
-    let venue = Venue::start([first, second].map(|part| part.iter().map(message).collect()).to_vec());
+    let venue = Venue::start([first, second].map(messages).into());
     let ticks = all.len().to_string();
     let fed = feed(folder, "binance-live", "btcusdt,ETHUSDT", &venue, &["--until-ticks", &ticks]);
     let (told, warned) = texts(&fed, 0);
@@ -187,7 +192,7 @@ fn signals_are_those_of_the_file_although_the_connection_is_cut() {
 
 /// Recorded messages of the real venue.
 #[test]
-fn a_recorded_hour_of_the_venue_gives_the_same_signals_live() {
+fn a_recording_of_the_venue_gives_the_same_signals_live() {
     let recording = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../shared/data/binance-2024-08/spot-btcusdt_20240808.jsonl.gz");
     if !recording.is_file() {
@@ -198,7 +203,7 @@ fn a_recorded_hour_of_the_venue_gives_the_same_signals_live() {
     let folder = folder.path();
     let packed = std::fs::File::open(&recording).expect("the recording");
     let unpacked = std::process::Command::new("gzip").args(["-dc"]).stdin(packed).output().expect("gzip");
-    let lines = unpacked.stdout.lines().map(|line| line.expect("UTF-8"));
+    let lines = unpacked.stdout.as_slice().lines().map(|line| line.expect("UTF-8"));
     let all: Vec<Message> =
         lines.map(|line| Message::text(line.split_once(' ').expect("a time").1)).collect();
     let venue = Venue::start(all.chunks(all.len() / 3 + 1).map(<[Message]>::to_vec).collect());
@@ -222,7 +227,7 @@ fn missing_trades_are_named_and_repeated_ones_are_published_once() {
         trade("BTCUSDT", 103, 3),
         trade("BTCUSDT", 107, 5),
     ];
-    let venue = Venue::start([first, second].map(|part| part.iter().map(message).collect()).to_vec());
+    let venue = Venue::start(vec![messages(&first), messages(&second)]);
     let arguments = ["--until-ticks", "7", "-v"];
     let (told, warned) = texts(&feed(folder, "binance-live", "BTCUSDT,ETHUSDT", &venue, &arguments), 0);
     let gap = "BINANCE:BTCUSDT: 3 trades are missing, ids 102 to 104: last trade before at 2024-08-08T23:54:15.002000Z, found at ";
@@ -262,7 +267,7 @@ fn hostile_messages_are_counted_and_the_feed_goes_on() {
     ];
     let bad = first.len() - 1;
     first.push(text(&"x".repeat(100_000)));
-    let venue = Venue::start(vec![first, vec![message(&trade("BTCUSDT", 2, 1))]]);
+    let venue = Venue::start(vec![first, messages(&[trade("BTCUSDT", 2, 1)])]);
     let (told, warned) = texts(&feed(folder, "binance-live", "BTCUSDT", &venue, &["--until-ticks", "2"]), 0);
     assert!(told.starts_with("published 2 ticks "), "{told}");
     assert!(told.contains(&format!(", {bad} bad or of other symbols and left out\n")), "{told}");
@@ -313,7 +318,7 @@ fn coinbase_is_subscribed_to_and_gives_the_signals_of_the_file() {
     let second = [head(901), (402..800).flat_map(of).collect()].concat();
     let all = [first.clone(), second.clone()].concat();
     write_recording(folder, "market.jsonl", &all);
-    let venue = Venue::start([first, second].map(|part| part.iter().map(message).collect()).to_vec());
+    let venue = Venue::start(vec![messages(&first), messages(&second)]);
     let fed = feed(folder, "coinbase-live", "btc-usd", &venue, &["--until-ticks", "1596"]);
     let (told, _) = texts(&fed, 0);
     assert!(told.starts_with("published 1,596 ticks "), "{told}");
@@ -341,7 +346,7 @@ fn a_refused_subscription_ends_the_feed_with_its_reason() {
 fn a_signal_ends_the_feed_and_a_second_feed_of_a_symbol_is_refused() {
     let folder = folder();
     let folder = folder.path();
-    let venue = Venue::start(vec![vec![message(&trade("BTCUSDT", 1, 0))]]);
+    let venue = Venue::start(vec![messages(&[trade("BTCUSDT", 1, 0)])]);
     let mut live = Running::start(folder, &feed_arguments("binance-live", "BTCUSDT,ETHUSDT", &venue, &[]));
     let log = folder.join("live.db");
     live.run_until("the tick is published without further ones", || {
@@ -411,8 +416,8 @@ fn a_venue_behind_tls_must_be_one_that_the_system_trusts() {
     let folder = folder.path();
     let (config, certificate) = tls_server();
     std::fs::write(folder.join("authorities.pem"), certificate).expect("a file");
-    let trades: Vec<Message> = (1..=3).map(|id| message(&trade("BTCUSDT", id, id))).collect();
-    let venue = Venue::listen(vec![Vec::new(), trades], Some(config));
+    let trades = [1, 2, 3].map(|id| trade("BTCUSDT", id, id));
+    let venue = Venue::listen(vec![Vec::new(), messages(&trades)], Some(config));
     let arguments = feed_arguments("binance-live", "BTCUSDT", &venue, &["--until-ticks", "3"]);
     let (_, error) = texts(&warptape(folder, &arguments), 1);
     assert!(error.contains("certificate"), "{error}");
