@@ -201,7 +201,6 @@ impl LiveSession {
         let received_ns = tick.receive_time_ns;
         let mut received = self.take_id(&symbol, id, Some(time_ns), received_ns);
         if received.outcome == Outcome::Repeated {
-            self.messages.forget_last();
             return received;
         }
         self.clock.add(received_ns, time_ns);
@@ -216,6 +215,7 @@ impl LiveSession {
         let Some(state) = self.symbols.get_mut(symbol) else { return received };
         match state.ids.take(id) {
             Place::Repeated => {
+                self.messages.forget_last();
                 self.counts.repeated += 1;
                 return Received::only(Outcome::Repeated);
             }
