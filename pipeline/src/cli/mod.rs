@@ -11,6 +11,7 @@ mod feed;
 mod hot;
 mod interrupt;
 mod journal;
+mod live_feed;
 mod log;
 mod manuals;
 mod replay;
@@ -31,11 +32,13 @@ pub use dlq::{DlqArgs, DlqCommand, DlqFormat, DlqListArgs, DlqReplayArgs, DlqSho
 pub use exit::{DIVERGED, INEXACT, UNUSABLE, exit_code};
 pub use export::{ExportArgs, ExportFormat};
 pub use feed::{
-    BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, GapArgs, SynthArgs, VenueFile,
+    CaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, GapArgs, StoredSource, SynthArgs,
+    VenueFile,
 };
 pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStateArg};
 pub use interrupt::Interrupt;
 pub use journal::{JournalArgs, JournalCommand, KeygenArgs};
+pub use live_feed::{LiveArgs, LiveSource};
 pub use log::{BackupArgs, LogArgs, LogCommand};
 pub use manuals::{CompletionsArgs, ManArgs, ShellName};
 pub use replay::{

@@ -42,6 +42,7 @@ mod kafka_market;
 mod kafka_poison;
 mod learned;
 mod live_page;
+mod live_feeds;
 mod log_files;
 mod logs;
 mod machine_clock;
