@@ -45,6 +45,7 @@ mod log_files;
 mod logs;
 mod machine_clock;
 mod manuals;
+mod mcp;
 mod monitoring;
 mod neighbours;
 mod newcomer;
