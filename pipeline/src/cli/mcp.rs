@@ -52,7 +52,9 @@ mod tests {
     #[test]
     fn an_endpoint_is_a_scheme_and_a_host() {
         assert_eq!(parse_endpoint("http://127.0.0.1:9464/").as_deref(), Ok("http://127.0.0.1:9464"));
-        for wrong in ["", "127.0.0.1:9464", "http://", "file:///etc/passwd", "http://a/metrics", "http://u:p@a"] {
+        for wrong in
+            ["", "127.0.0.1:9464", "http://", "file:///etc/passwd", "http://a/metrics", "http://u:p@a"]
+        {
             assert!(parse_endpoint(wrong).is_err(), "{wrong}");
         }
     }

@@ -46,6 +46,7 @@ mod logs;
 mod machine_clock;
 mod manuals;
 mod mcp;
+mod mcp_client;
 mod monitoring;
 mod neighbours;
 mod newcomer;

@@ -2,173 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::endpoint::{get, url_of};
-use super::processes::{DEADLINE, Running, WARPTAPE, folder, texts, warptape, warptape_with};
+use super::mcp_client::Client;
+use super::processes::{Running, folder, texts, warptape, warptape_with};
 
 const READING: [&str; 9] =
     ["report", "verify", "slowest", "why", "why_not", "diff", "what_if", "topics", "tail"];
 const DEVICES: (&str, &str) = ("WARPTAPE__ENGINE__DEVICES", "cpu:2");
 const SEED: (&str, &str) = ("WARPTAPE__SCHEDULER__PLACEMENT_SEED", "99");
-
-/// A client of a server, which is killed when dropped.
-struct Client {
-    child: Child,
-    input: Option<ChildStdin>,
-    lines: Receiver<String>,
-    next_id: u64,
-}
-
-impl Client {
-    /// Starts a server and introduces itself. Returns the server's introduction too.
-    fn start(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (Self, Value) {
-        let mut child = Command::new(WARPTAPE)
-            .arg("mcp")
-            .args(arguments)
-            .current_dir(folder)
-            .env_clear()
-            .envs(environment.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
-        let out = BufReader::new(child.stdout.take().expect("a pipe"));
-        let input = child.stdin.take();
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            out.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
-        });
-        let mut client = Self { child, input, lines, next_id: 0 };
-        let hello = client.ask(
-            "initialize",
-            &json!({
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": "test", "version": "1"},
-            }),
-        );
-        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        (client, hello["result"].clone())
-    }
-
-    /// A server of the log `a.db` without further arguments.
-    fn of_a(folder: &Path) -> Self {
-        Self::start(folder, &["--log", "sqlite:a.db"], &[]).0
-    }
-
-    fn send(&mut self, message: &Value) {
-        let input = self.input.as_mut().expect("it is open");
-        writeln!(input, "{message}").expect("the server reads");
-    }
-
-    /// Sends a request, and returns its number.
-    fn request(&mut self, method: &str, params: &Value) -> u64 {
-        self.next_id += 1;
-        self.send(&json!({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}));
-        self.next_id
-    }
-
-    /// Returns the next message, which must be JSON: standard output has nothing else.
-    #[track_caller]
-    fn message(&mut self) -> Value {
-        let line = self.lines.recv_timeout(DEADLINE).expect("a message");
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"))
-    }
-
-    /// Returns the answer to a request. Notifications before it are skipped.
-    #[track_caller]
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
-        let id = self.request(method, params);
-        loop {
-            let message = self.message();
-            if message["id"] == id {
-                return message;
-            }
-            assert!(message.get("id").is_none(), "{message}");
-        }
-    }
-
-    #[track_caller]
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
-        assert!(answer["result"].is_object(), "{answer}");
-        answer["result"].clone()
-    }
-
-    /// Returns the structured content of an answer, which its text repeats.
-    #[track_caller]
-    fn facts(&mut self, tool: &str, arguments: Value) -> Value {
-        let result = self.call(tool, arguments);
-        assert_eq!(result["isError"], false, "{result}");
-        let facts = result["structuredContent"].clone();
-        let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON");
-        assert_eq!(text, facts);
-        facts
-    }
-
-    /// Returns the text of an answer without structured content.
-    #[track_caller]
-    fn text(&mut self, tool: &str, arguments: Value) -> String {
-        let result = self.call(tool, arguments);
-        assert_eq!((&result["isError"], &result["structuredContent"]), (&json!(false), &Value::Null), "{result}");
-        result["content"][0]["text"].as_str().expect("a text").to_owned()
-    }
-
-    /// Returns the message of a call that fails.
-    #[track_caller]
-    fn refusal(&mut self, tool: &str, arguments: Value) -> String {
-        let result = self.call(tool, arguments);
-        assert_eq!(result["isError"], true, "{result}");
-        result["content"][0]["text"].as_str().expect("a text").to_owned()
-    }
-
-    /// Returns the tools by their names.
-    fn tools(&mut self) -> BTreeMap<String, Value> {
-        let answer = self.ask("tools/list", &json!({}));
-        let tools = answer["result"]["tools"].as_array().expect("a list").clone();
-        tools.into_iter().map(|tool| (tool["name"].as_str().expect("a name").to_owned(), tool)).collect()
-    }
-
-    /// True if the server has a child process.
-    fn has_child(&self) -> bool {
-        let id = self.child.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-        !children.expect("Linux tells children").trim().is_empty()
-    }
-
-    /// Waits until the server has a child process, or none.
-    #[track_caller]
-    fn await_child(&self, expected: bool) {
-        let until = Instant::now() + DEADLINE;
-        while self.has_child() != expected {
-            assert!(Instant::now() < until, "children: {}", !expected);
-            std::thread::park_timeout(Duration::from_millis(5));
-        }
-    }
-
-    /// Waits for the end of the server, and returns its exit code.
-    fn end(mut self) -> Option<i32> {
-        drop(self.input.take());
-        while self.lines.recv_timeout(DEADLINE).is_ok() {}
-        self.child.wait().expect("a child can be waited for").code()
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
 
 /// Returns a folder with two runs over the same ticks, `a.db` and `b.db`, which place groups differently.
 fn two_runs() -> TempDir {
@@ -211,7 +59,10 @@ fn tools_answer_as_the_commands_do() {
     let arguments = ["--log", "sqlite:a.db", "--other-log", "b.db", "--other-log", "sqlite:missing.db"];
     let (mut client, hello) = Client::start(path, &arguments, &[]);
     assert_eq!(hello["serverInfo"]["name"], "warptape");
-    assert!(hello["instructions"].as_str().is_some_and(|text| text.contains("Start with `report`")), "{hello}");
+    assert!(
+        hello["instructions"].as_str().is_some_and(|text| text.contains("Start with `report`")),
+        "{hello}"
+    );
     let tools = client.tools();
     assert_eq!(tools.keys().map(String::as_str).collect::<Vec<_>>(), {
         let mut expected = READING.to_vec();
@@ -219,12 +70,26 @@ fn tools_answer_as_the_commands_do() {
         expected
     });
     for (name, tool) in &tools {
-        assert_eq!((&tool["annotations"]["readOnlyHint"], &tool["annotations"]["destructiveHint"]), (&json!(true), &json!(false)), "{name}");
+        assert_eq!(
+            (&tool["annotations"]["readOnlyHint"], &tool["annotations"]["destructiveHint"]),
+            (&json!(true), &json!(false)),
+            "{name}"
+        );
         let schema = &tool["inputSchema"];
-        assert_eq!((&schema["type"], &schema["additionalProperties"]), (&json!("object"), &json!(false)), "{name}");
-        assert_eq!(schema["properties"]["log"]["enum"], json!(["sqlite:a.db", "sqlite:b.db", "sqlite:missing.db"]));
+        assert_eq!(
+            (&schema["type"], &schema["additionalProperties"]),
+            (&json!("object"), &json!(false)),
+            "{name}"
+        );
+        assert_eq!(
+            schema["properties"]["log"]["enum"],
+            json!(["sqlite:a.db", "sqlite:b.db", "sqlite:missing.db"])
+        );
         for (parameter, property) in schema["properties"].as_object().expect("properties") {
-            assert!(property["description"].as_str().is_some_and(|text| !text.is_empty()), "{name}: {parameter}");
+            assert!(
+                property["description"].as_str().is_some_and(|text| !text.is_empty()),
+                "{name}: {parameter}"
+            );
         }
     }
     assert_eq!(tools["why"]["inputSchema"]["required"], json!(["subject"]));
@@ -251,8 +116,10 @@ fn tools_answer_as_the_commands_do() {
     // The two logs differ, which is an answer and no error.
     let facts = client.facts("diff", json!({"with": "sqlite:a.db", "log": "sqlite:b.db"}));
     assert_eq!(facts, json_of(path, &["replay", "diff", "a.db", "b.db"], 1));
-    let facts = client.facts("what_if", json!({"slow": ["cpu:1=3x"], "set": ["row_deadline_us=20000"], "seeds": 2}));
-    let what_if = ["replay", "what-if", "--slow", "cpu:1=3x", "--set", "row_deadline_us=20000", "--seeds", "2"];
+    let facts =
+        client.facts("what_if", json!({"slow": ["cpu:1=3x"], "set": ["row_deadline_us=20000"], "seeds": 2}));
+    let what_if =
+        ["replay", "what-if", "--slow", "cpu:1=3x", "--set", "row_deadline_us=20000", "--seeds", "2"];
     assert_eq!(facts, json_of(path, &what_if, 0));
     assert_eq!(client.text("topics", json!({})), printed(path, &["topics"], 0));
     tails(path, &mut client);
@@ -267,8 +134,12 @@ fn tools_answer_as_the_commands_do() {
         let (_, said) = texts(&warptape(path, &[command, &["--log", "sqlite:a.db"]].concat()), 2);
         assert!(said.contains(&refusal) && !refusal.contains("--help"), "{refusal}\n{said}");
     }
-    assert!(client.refusal("verify", json!({"log": "sqlite:missing.db"})).contains("missing.db: no such file"));
-    assert!(client.refusal("report", json!({"log": "sqlite:missing.db"})).contains("missing.db: no such file"));
+    assert!(
+        client.refusal("verify", json!({"log": "sqlite:missing.db"})).contains("missing.db: no such file")
+    );
+    assert!(
+        client.refusal("report", json!({"log": "sqlite:missing.db"})).contains("missing.db: no such file")
+    );
     assert_eq!(client.end(), Some(0));
     assert!(contents(path) == before, "a tool has changed a file");
 }
@@ -291,13 +162,14 @@ fn tails(path: &Path, client: &mut Client) {
         }
     }
     let facts = client.facts("tail", json!({"topic": "signals", "count": 500, "symbol": "SYNTH:AAAA"}));
-    let expected: Vec<Value> = all.iter().filter(|record| record["symbol"] == "SYNTH:AAAA").cloned().collect();
+    let expected: Vec<Value> =
+        all.iter().filter(|record| record["symbol"] == "SYNTH:AAAA").cloned().collect();
     assert!(!expected.is_empty() && expected.len() < 500, "{}", expected.len());
     assert_eq!(by_place(facts["records"].as_array().expect("a list")), by_place(&expected));
     assert_eq!(facts["has_more"], false);
     let facts = client.facts("tail", json!({"topic": "dead-letter"}));
     assert_eq!(facts, json!({"records": [], "has_more": false}));
-    // What the command says beside its records is part of the answer.
+    // A notice of the command is part of the answer.
     let result = client.call("tail", json!({"topic": "signals", "symbol": "SYNTH:NONE"}));
     let notice = result["content"][1]["text"].as_str().expect("a notice");
     assert!(notice.contains("has no record of \"SYNTH:NONE\""), "{notice}");
@@ -315,7 +187,11 @@ fn hostile_arguments_do_nothing() {
         ("slowest", json!({"since": "-cnet"}), "it begins with `-`"),
         ("why", json!({"subject": "--config=net"}), "subject: \"--config=net\": it begins with `-`"),
         ("why", json!({"subject": "-h"}), "it begins with `-`"),
-        ("why", json!({"subject": "42\n--log=b.db"}), "subject: \"42\\n--log=b.db\": it has control characters"),
+        (
+            "why",
+            json!({"subject": "42\n--log=b.db"}),
+            "subject: \"42\\n--log=b.db\": it has control characters",
+        ),
         ("why", json!({"subject": "42\u{0}"}), "it has control characters"),
         ("why", json!({"subject": ""}), "subject: \"\": it is empty"),
         ("why", json!({"subject": "x".repeat(2_000)}), "it is too long"),
@@ -387,7 +263,10 @@ fn files_are_written_only_into_the_folder_of_the_flag() {
     }
     // The modelled run is a log from now on, here only.
     let model = format!("sqlite:{}", path.join("out/slow.db").canonicalize().expect("a file").display());
-    assert_eq!(client.tools()["diff"]["inputSchema"]["properties"]["with"]["enum"], json!(["sqlite:a.db", &model]));
+    assert_eq!(
+        client.tools()["diff"]["inputSchema"]["properties"]["with"]["enum"],
+        json!(["sqlite:a.db", &model])
+    );
     let facts = client.facts("diff", json!({"with": "sqlite:a.db", "log": model}));
     assert_eq!(facts["sides"][1]["modelled_from"], "sqlite:a.db");
 
@@ -432,9 +311,9 @@ fn calls_end_with_their_time_their_client_or_their_server() {
     client.await_child(true);
     let tools = client.request("tools/list", &json!({}));
     assert_eq!(client.message()["id"], tools);
-    let signalled = Command::new("kill").args(["-TERM", &client.child.id().to_string()]).status();
+    let signalled = Command::new("kill").args(["-TERM", &client.id().to_string()]).status();
     assert!(signalled.expect("kill runs").success());
-    let server = client.child.id();
+    let server = client.id();
     assert_eq!(client.end(), Some(0));
     assert!(!commands_of(&silent), "a command has outlived its server {server}");
 
@@ -455,17 +334,23 @@ fn metrics_are_those_of_the_endpoint() {
     let path = folder.path();
     fs::write(path.join("token"), "correct-horse\n").expect("a file");
     let token = ("WARPTAPE__ENDPOINT__TOKEN_FILE", "token");
-    texts(&warptape(path, &["feed", "synth", "--symbols", "5", "--ticks", "1000", "--log", "sqlite:a.db"]), 0);
+    texts(
+        &warptape(path, &["feed", "synth", "--symbols", "5", "--ticks", "1000", "--log", "sqlite:a.db"]),
+        0,
+    );
     let run = ["run", "--log", "sqlite:a.db", "--listen", "127.0.0.1:0"];
     let mut run = Running::start_with(path, &run, &[token, DEVICES]);
     let url = url_of(&mut run);
-    let (mut client, _) =
-        Client::start(path, &["--log", "sqlite:a.db", "--endpoint", &url], &[token]);
+    let (mut client, _) = Client::start(path, &["--log", "sqlite:a.db", "--endpoint", &url], &[token]);
     assert_eq!(client.tools()["metrics"]["annotations"]["readOnlyHint"], true);
 
     let header = [("Authorization", "Bearer correct-horse")];
     let keys = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
-    for (page, at) in [("performance-metrics", "/performance-metrics"), ("health", "/health"), ("gpu-memory", "/gpu-memory")] {
+    for (page, at) in [
+        ("performance-metrics", "/performance-metrics"),
+        ("health", "/health"),
+        ("gpu-memory", "/gpu-memory"),
+    ] {
         let facts = client.facts("metrics", json!({"page": page}));
         let (status, body) = get(&url, at, &header);
         assert_eq!(facts["status"], status, "{page}");

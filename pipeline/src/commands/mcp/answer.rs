@@ -7,7 +7,7 @@ use super::call::{Command, Form};
 use super::child::Ended;
 use super::page::Contents;
 
-/// What a command found.
+/// Result of a command.
 #[derive(Debug, PartialEq)]
 pub enum Found {
     /// Its object.
@@ -16,7 +16,7 @@ pub enum Found {
     Text(String),
 }
 
-/// Returns what a command found, or its message.
+/// Returns the result of a command, or its message.
 pub fn found(command: &Command, ended: &Ended) -> Result<Found, String> {
     let out = String::from_utf8_lossy(&ended.out);
     let is_answer = match ended.code {
@@ -50,7 +50,9 @@ fn message(ended: &Ended) -> String {
 }
 
 fn not_json(error: serde_json::Error) -> String {
-    format!("the command's answer is not JSON ({error}); this executable may have been replaced: start it again")
+    format!(
+        "the command's answer is not JSON ({error}); this executable may have been replaced: start it again"
+    )
 }
 
 /// Returns the answer to a call of one command, with the command's notices.
@@ -63,7 +65,9 @@ pub fn of_command(command: &Command, ended: &Ended) -> CallToolResult {
         (Found::Json(answer), Some(path)) => {
             CallToolResult::structured(json!({ "path": path, "answer": answer }))
         }
-        (Found::Text(text), Some(path)) => CallToolResult::structured(json!({ "path": path, "answer": text })),
+        (Found::Text(text), Some(path)) => {
+            CallToolResult::structured(json!({ "path": path, "answer": text }))
+        }
         (Found::Json(answer), None) => CallToolResult::structured(answer),
         (Found::Text(text), None) => CallToolResult::success(vec![ContentBlock::text(text)]),
     };
@@ -125,7 +129,8 @@ mod tests {
 
     #[test]
     fn messages_are_the_commands_own() {
-        let said = "error: invalid value 'x' for '[N]': give a number\n\nFor more information, try '--help'.\n";
+        let said =
+            "error: invalid value 'x' for '[N]': give a number\n\nFor more information, try '--help'.\n";
         assert_eq!(message(&ended(Some(2), "", said)), "invalid value 'x' for '[N]': give a number");
         assert!(message(&ended(Some(3), "", "")).contains("exit status 3"));
         assert!(message(&ended(None, "", "\n")).contains("a signal"));
@@ -137,7 +142,8 @@ mod tests {
         let both = of_each(vec![("verified", Err("no ticks".to_owned())), ("slowest", good())]);
         let expected = json!({"verified": {"error": "no ticks"}, "slowest": {"entries": 1}});
         assert_eq!((both.structured_content, both.is_error), (Some(expected), Some(false)));
-        let neither = of_each(vec![("verified", Err("no log".to_owned())), ("slowest", Err("no log".to_owned()))]);
+        let neither =
+            of_each(vec![("verified", Err("no log".to_owned())), ("slowest", Err("no log".to_owned()))]);
         assert_eq!(neither.is_error, Some(true));
     }
 }

@@ -1,4 +1,4 @@
-//! What a tool's call does: a command with its arguments, or a page of the endpoint.
+//! The work of a tool's call: a command with its arguments, or a page of the endpoint.
 
 use std::path::PathBuf;
 

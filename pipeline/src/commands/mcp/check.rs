@@ -22,7 +22,10 @@ pub fn check(arguments: &JsonObject, schema: &JsonObject) -> Result<(), Mistake>
     for (name, value) in arguments {
         let Some(property) = properties.get(name) else {
             let known: Vec<&str> = properties.keys().map(String::as_str).collect();
-            return Err(Mistake(format!("{name:?}: no such argument; the arguments are: {}", known.join(", "))));
+            return Err(Mistake(format!(
+                "{name:?}: no such argument; the arguments are: {}",
+                known.join(", ")
+            )));
         };
         check_value(name, value)?;
         check_range(name, value, property)?;
@@ -72,8 +75,8 @@ pub fn check_log(name: &str, log: &str, logs: &[String]) -> Result<(), Mistake> 
     match logs.iter().any(|known| known == log) {
         true => Ok(()),
         false => Err(Mistake(format!(
-            "{name}: {log:?} is not a log that may be read here; the logs are: {}; start `warptape mcp` with --other-log \
-             for a further one",
+            "{name}: {log:?} is not a log that may be read here; the logs are: {}; start `warptape mcp` with \
+             --other-log for a further one",
             logs.join(", ")
         ))),
     }

@@ -80,8 +80,8 @@ impl Endpoint {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let answer = request.call();
-        let mut answer =
-            answer.map_err(|error| format!("{url} does not answer: {error}; check that the pipeline runs"))?;
+        let mut answer = answer
+            .map_err(|error| format!("{url} does not answer: {error}; check that the pipeline runs"))?;
         let status = answer.status().as_u16();
         let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX as u64).read_to_string();
         let body = body.map_err(|error| format!("{url}: the answer cannot be read: {error}"))?;
@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn metrics_are_chosen_by_name() {
-        let text = "# HELP a_total Ticks b.\n# TYPE a_total counter\na_total{lane=\"b\"} 1\nb_total 2\n# EOF\n";
+        let text =
+            "# HELP a_total Ticks b.\n# TYPE a_total counter\na_total{lane=\"b\"} 1\nb_total 2\n# EOF\n";
         let page = |containing: Option<&str>| Page {
             name: PageName::Metrics,
             containing: containing.map(str::to_owned),

@@ -59,8 +59,8 @@ impl Parameters for Verify {
 /// Parameters of `report` and `write_report`.
 #[derive(Deserialize, JsonSchema)]
 pub struct Report {
-    /// Beginning of the window for the slowest signals: a time such as 2026-11-24T03:00:00Z, a sequence of the journal
-    /// such as 42, or offset:N (default: the beginning of the journal)
+    /// Beginning of the window for the slowest signals: a time such as 2026-11-24T03:00:00Z, a sequence such as 42, or
+    /// offset:N (default: the beginning of the journal)
     since: Option<String>,
     /// End of the window, in the same forms (default: the end of the journal)
     until: Option<String>,
@@ -78,14 +78,15 @@ const SLOWEST: u32 = 5;
 impl Parameters for Report {
     fn call(self, shared: Shared) -> Result<Call, Mistake> {
         let count = self.slowest.unwrap_or(SLOWEST);
-        let window =
-            |command: Command| command.values("--since", &self.since).values("--until", &self.until);
+        let window = |command: Command| command.values("--since", &self.since).values("--until", &self.until);
         if shared.creates.is_some() {
-            let command = window(Command::new(&["replay", "report"], Form::Text)).values("--slowest", [count]);
+            let command =
+                window(Command::new(&["replay", "report"], Form::Text)).values("--slowest", [count]);
             let command = command.flag("--outputs", self.outputs).may_differ();
             return Ok(Call::Command(command.creates(shared.creates)));
         }
-        let verify = Command::in_words(&["replay", "verify"], true).flag("--outputs", self.outputs).may_differ();
+        let verify =
+            Command::in_words(&["replay", "verify"], true).flag("--outputs", self.outputs).may_differ();
         let slowest = window(Command::in_words(&["replay", "slowest"], true)).operand(count);
         Ok(Call::Each(vec![("verified", verify), ("slowest", slowest)]))
     }
@@ -120,9 +121,9 @@ impl Parameters for Slowest {
 /// Parameters of `why`.
 #[derive(Deserialize, JsonSchema)]
 pub struct Why {
-    /// What to explain: the sequence of a journal entry such as 42; a signal as signal:PARTITION:OFFSET; a symbol's
-    /// newest signal as VENUE:TICKER, or its first one at or after an event time as
-    /// VENUE:TICKER@2024-08-08T00:00:05Z; the answer to a risk request as request:ID; a batch as batch:17
+    /// Subject to explain. A journal entry by its sequence: 42. A signal: signal:PARTITION:OFFSET. The newest signal of
+    /// a symbol: VENUE:TICKER. Its first signal at or after an event time: VENUE:TICKER@2024-08-08T00:00:05Z. The
+    /// answer to a risk request: request:ID. A batch: batch:17
     subject: String,
     /// Partition of the journal, the ordinal of the process, for an entry or a batch (default: 0)
     partition: Option<u32>,

@@ -38,7 +38,7 @@ pub enum Shares {
     Nothing,
 }
 
-/// What the tools may use.
+/// Logs, folder and endpoint that the tools may use.
 pub struct Access<'a> {
     /// URLs of the logs that may be read, the default one first.
     pub logs: &'a [String],
@@ -53,23 +53,23 @@ pub static TOOLS: [Declared; 13] = [
     declared::<Report>(
         "report",
         "Facts of the whole run",
-        "Start here. Verifies the recorded run against its replay, and explains the slowest signals. `verified.divergence` \
-         is null if the run is right; otherwise it names the first difference. `slowest.signals` have the waits that led \
-         to each signal, with the lane or step that held it up longest.",
+        "Start here. Verifies the recorded run against its replay, and explains the slowest signals. \
+         `verified.divergence` is null if the run is right; otherwise it names the first difference. \
+         `slowest.signals` have the waits that led to each signal, with the lane or step that held it up longest.",
         Shares::Log,
     ),
     declared::<Verify>(
         "verify",
         "Was the run right?",
-        "Takes every recorded decision again and compares it with the journal; with `outputs`, computes every signal again \
-         and compares it bit for bit. `divergence` is null if all is identical.",
+        "Takes every recorded decision again and compares it with the journal. With `outputs`, it computes every \
+         signal again and compares it bit for bit. `divergence` is null if all is identical.",
         Shares::LogAndForm,
     ),
     declared::<Slowest>(
         "slowest",
         "Which signals were late?",
-        "Lists the signals that took longest from the publication of their tick to their commit, each with its waits and \
-         the main cause.",
+        "Lists the signals that took longest from the publication of their tick to their commit, each with its waits \
+         and the main cause.",
         Shares::LogAndForm,
     ),
     declared::<Why>(
@@ -95,8 +95,8 @@ pub static TOOLS: [Declared; 13] = [
     declared::<WhatIf>(
         "what_if",
         "Would another policy or fleet have helped?",
-        "Models the recorded run under another policy, configuration or fleet. Differences smaller than the noise floor \
-         mean nothing. Without changes it shows the error of the model.",
+        "Models the recorded run under another policy, configuration or fleet. Differences smaller than the noise \
+         floor mean nothing. Without changes it shows the error of the model.",
         Shares::LogAndForm,
     ),
     declared::<Topics>(
@@ -114,7 +114,8 @@ pub static TOOLS: [Declared; 13] = [
     declared::<Metrics>(
         "metrics",
         "How does the pipeline fare now?",
-        "Reads a page of the running pipeline: rates and latencies, metrics, or health. A status of 503 means bad health.",
+        "Reads a page of the running pipeline: rates and latencies, metrics, or health. A status of 503 means bad \
+         health.",
         Shares::Nothing,
     ),
     declared::<Report>(
@@ -127,15 +128,15 @@ pub static TOOLS: [Declared; 13] = [
     declared::<Timeline>(
         "write_timeline",
         "Write a timeline for Perfetto",
-        "Creates NAME.pftrace: a timeline of lanes, queues, partitions and commits for ui.perfetto.dev. Existing files are \
-         never overwritten.",
+        "Creates NAME.pftrace: a timeline of lanes, queues, partitions and commits for ui.perfetto.dev. Existing \
+         files are never overwritten.",
         Shares::LogAndFile("pftrace"),
     ),
     declared::<WhatIf>(
         "write_model",
         "Write a modelled run as a log",
-        "Creates NAME.db: the run that `what_if` models, as a log that `diff` and `why` can read from then on. Existing \
-         files are never overwritten.",
+        "Creates NAME.db: the run that `what_if` models, as a log that `diff` and `why` can read from then on. \
+         Existing files are never overwritten.",
         Shares::LogAndFile("db"),
     ),
 ];
@@ -204,14 +205,16 @@ impl Declared {
             with.insert("enum".to_owned(), json!(logs));
         }
         if self.shares != Shares::Nothing {
-            let log = json!({ "type": "string", "enum": logs, "default": logs.first(), "description": "The log" });
+            let log =
+                json!({ "type": "string", "enum": logs, "default": logs.first(), "description": "The log" });
             properties.insert("log".to_owned(), log);
         }
         match self.shares {
             Shares::LogAndForm => {
+                let forms = json!(["json", "text"]);
                 let about = "Form of the answer: json has all facts, text is short and in words";
                 let form =
-                    json!({ "type": "string", "enum": ["json", "text"], "default": "json", "description": about });
+                    json!({ "type": "string", "enum": forms, "default": "json", "description": about });
                 properties.insert("form".to_owned(), form);
             }
             Shares::LogAndFile(extension) => {
@@ -245,7 +248,8 @@ impl Declared {
         let creates = match self.shares {
             Shares::LogAndFile(extension) => {
                 let name = taken(&mut arguments, "name")?;
-                let name = name.ok_or_else(|| Mistake("name: give the name of the file to create".to_owned()))?;
+                let name =
+                    name.ok_or_else(|| Mistake("name: give the name of the file to create".to_owned()))?;
                 check_file_name(&name)?;
                 access.folder.map(|folder| folder.join(format!("{name}.{extension}")))
             }
