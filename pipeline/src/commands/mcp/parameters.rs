@@ -60,7 +60,7 @@ impl Parameters for Verify {
 #[derive(Deserialize, JsonSchema)]
 pub struct Report {
     /// Beginning of the window for the slowest signals: a time such as 2026-11-24T03:00:00Z, a sequence such as 42, or
-    /// offset:N (default: the beginning of the journal)
+    /// offset:N (default: that of the journal)
     since: Option<String>,
     /// End of the window, in the same forms (default: the end of the journal)
     until: Option<String>,
