@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::endpoint::{get, url_of};
 use super::mcp_client::Client;
-use super::processes::{Running, folder, texts, warptape, warptape_with};
+use super::processes::{DEADLINE, Running, folder, texts, warptape, warptape_with};
 
 const READING: [&str; 9] =
     ["report", "verify", "slowest", "why", "why_not", "diff", "what_if", "topics", "tail"];
@@ -22,7 +22,7 @@ const SEED: (&str, &str) = ("WARPTAPE__SCHEDULER__PLACEMENT_SEED", "99");
 fn two_runs() -> TempDir {
     let folder = folder();
     let path = folder.path();
-    let feed = ["feed", "synth", "--symbols", "20", "--ticks", "10000", "--log", "sqlite:a.db"];
+    let feed = ["feed", "synth", "--symbols", "40", "--ticks", "30000", "--log", "sqlite:a.db"];
     texts(&warptape(path, &feed), 0);
     fs::copy(path.join("a.db"), path.join("b.db")).expect("a copy");
     for (log, settings) in [("sqlite:a.db", &[DEVICES][..]), ("sqlite:b.db", &[DEVICES, SEED])] {
@@ -163,7 +163,7 @@ fn tails(path: &Path, client: &mut Client) {
     }
     let facts = client.facts("tail", json!({"topic": "signals", "count": 500, "symbol": "SYNTH:AAAA"}));
     let expected: Vec<Value> =
-        all.iter().filter(|record| record["symbol"] == "SYNTH:AAAA").cloned().collect();
+        all.iter().filter(|record| record["record"]["symbol"] == "SYNTH:AAAA").cloned().collect();
     assert!(!expected.is_empty() && expected.len() < 500, "{}", expected.len());
     assert_eq!(by_place(facts["records"].as_array().expect("a list")), by_place(&expected));
     assert_eq!(facts["has_more"], false);
@@ -208,7 +208,7 @@ fn hostile_arguments_do_nothing() {
         ("what_if", json!({"set": vec!["a=b"; 65]}), "set: 65 values; give at most 64"),
         ("what_if", json!({"seeds": 1_000_000}), "seeds: 1000000 is not in 2..=100"),
         ("slowest", json!({"count": 0}), "count: 0 is not in 1..=100"),
-        ("slowest", json!({"partition": -1}), "partition: invalid value"),
+        ("slowest", json!({"partition": -1}), "partition: -1 is less than 0"),
         ("slowest", json!({"form": "yaml"}), "form: \"yaml\" is no form; give json or text"),
         ("verify", json!({"log": "sqlite:b.db"}), "log: \"sqlite:b.db\" is not a log that may be read here"),
         ("verify", json!({"log": "kafka:elsewhere:9092"}), "the logs are: sqlite:a.db"),
@@ -286,46 +286,76 @@ fn files_are_written_only_into_the_folder_of_the_flag() {
 fn calls_end_with_their_time_their_client_or_their_server() {
     let folder = two_runs();
     let path = folder.path();
-    // A broker that never answers keeps a command busy for some seconds.
-    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let silent = format!("kafka:{}", silent.local_addr().expect("an address"));
-    let slow = json!({"name": "topics", "arguments": {"log": &silent}});
+    let config = path.join("w.toml").display().to_string();
+    let servers = |more: &[&str]| {
+        fs::write(&config, "").expect("a file");
+        let arguments = [&["--log", "sqlite:a.db", "-c", &config], more].concat();
+        let client = Client::start(path, &arguments, &[]).0;
+        (client, endless(Path::new(&config)))
+    };
+    let call = json!({"name": "topics", "arguments": {}});
 
-    let arguments = ["--log", "sqlite:a.db", "--other-log", &silent, "--timeout-s", "1"];
-    let (mut client, _) = Client::start(path, &arguments, &[]);
-    let refusal = client.refusal("topics", slow["arguments"].clone());
+    let (mut client, held) = servers(&["--timeout-s", "1"]);
+    let refusal = client.refusal("topics", json!({}));
     assert!(refusal.contains("took longer than 1 s and was ended"), "{refusal}");
-    client.await_child(false);
-    assert_eq!(client.end(), Some(0));
+    client.await_children(0);
+    // The next call is as good as the first.
+    drop(held);
+    fs::remove_file(&config).expect("a pipe");
+    fs::write(&config, "").expect("a file");
+    assert!(client.text("topics", json!({})).contains("journal"));
 
-    let (mut client, _) = Client::start(path, &arguments[..4], &[]);
-    let id = client.request("tools/call", &slow);
-    client.await_child(true);
+    let (mut client, _held) = servers(&[]);
+    let id = client.request("tools/call", &call);
+    client.await_children(1);
     let cancelled = json!({"requestId": id, "reason": "enough"});
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
-    client.await_child(false);
-    // Others are answered while calls are running, and two run at a time.
+    client.await_children(0);
+    // Two commands run at a time, and others are answered meanwhile.
     for _ in 0..3 {
-        client.request("tools/call", &slow);
+        client.request("tools/call", &call);
     }
-    client.await_child(true);
+    client.await_children(2);
     let tools = client.request("tools/list", &json!({}));
     assert_eq!(client.message()["id"], tools);
+    assert_eq!(client.children(), 2);
     let signalled = Command::new("kill").args(["-TERM", &client.id().to_string()]).status();
     assert!(signalled.expect("kill runs").success());
-    let server = client.id();
     assert_eq!(client.end(), Some(0));
-    assert!(!commands_of(&silent), "a command has outlived its server {server}");
+    await_no_command(&config);
+
+    let (mut client, _held) = servers(&[]);
+    client.request("tools/call", &call);
+    client.await_children(1);
+    assert_eq!(client.end(), Some(0));
+    await_no_command(&config);
 
     let (_, error) = texts(&warptape(path, &["mcp", "--log", "sqlite:a.db"]), 2);
     assert!(error.contains("let an assistant's client start this command"), "{error}");
 }
 
-/// True if a process runs with this argument, and is no zombie.
-fn commands_of(argument: &str) -> bool {
-    let processes = fs::read_dir("/proc").expect("Linux").filter_map(Result::ok);
-    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
-    lines.into_iter().any(|line| String::from_utf8_lossy(&line).contains(&format!("--log={argument}")))
+/// Replaces a configuration by a pipe that never ends while it is held: commands that read it do not end either.
+fn endless(config: &Path) -> fs::File {
+    fs::remove_file(config).expect("a file");
+    assert!(Command::new("mkfifo").arg(config).status().expect("mkfifo").success());
+    // Linux opens both ends at once without waiting.
+    fs::File::options().read(true).write(true).open(config).expect("a pipe")
+}
+
+/// Waits until no command runs with this configuration.
+#[track_caller]
+fn await_no_command(config: &str) {
+    let argument = format!("--config={config}");
+    let runs = || {
+        let processes = fs::read_dir("/proc").expect("Linux").filter_map(Result::ok);
+        let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+        lines.any(|line| String::from_utf8_lossy(&line).contains(&argument))
+    };
+    let until = Instant::now() + DEADLINE;
+    while runs() {
+        assert!(Instant::now() < until, "a command has outlived its server");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
 }
 
 #[test]
@@ -344,6 +374,7 @@ fn metrics_are_those_of_the_endpoint() {
     let (mut client, _) = Client::start(path, &["--log", "sqlite:a.db", "--endpoint", &url], &[token]);
     assert_eq!(client.tools()["metrics"]["annotations"]["readOnlyHint"], true);
 
+    run.run_until("it is ready", || (get(&url, "/readyz", &[]).0 == 200).then_some(()));
     let header = [("Authorization", "Bearer correct-horse")];
     let keys = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
     for (page, at) in [
@@ -363,8 +394,11 @@ fn metrics_are_those_of_the_endpoint() {
     };
     let all = client.text("metrics", json!({"page": "metrics"}));
     assert_eq!(names(&all), names(&get(&url, "/metrics", &header).1));
-    let some = client.text("metrics", json!({"page": "metrics", "containing": "_lane_"}));
-    assert!(!names(&some).is_empty() && names(&some).iter().all(|name| name.contains("_lane_")), "{some}");
+    let some = client.text("metrics", json!({"page": "metrics", "containing": "warptape_lane_"}));
+    assert!(
+        !names(&some).is_empty() && names(&some).iter().all(|name| name.contains("warptape_lane_")),
+        "{some}"
+    );
     assert!(client.refusal("metrics", json!({"page": "control"})).contains("page: unknown variant"));
     assert!(client.refusal("metrics", json!({"log": "sqlite:a.db"})).contains("no such argument"));
 

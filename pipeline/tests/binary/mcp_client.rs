@@ -133,19 +133,19 @@ impl Client {
         tools.into_iter().map(|tool| (tool["name"].as_str().expect("a name").to_owned(), tool)).collect()
     }
 
-    /// True if the server has a child process.
-    fn has_child(&self) -> bool {
+    /// Returns the number of the server's child processes.
+    pub fn children(&self) -> usize {
         let id = self.child.id();
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-        !children.expect("Linux tells children").trim().is_empty()
+        children.expect("Linux tells children").split_whitespace().count()
     }
 
-    /// Waits until the server has a child process, or none.
+    /// Waits until the server has this number of child processes.
     #[track_caller]
-    pub fn await_child(&self, expected: bool) {
+    pub fn await_children(&self, expected: usize) {
         let until = Instant::now() + DEADLINE;
-        while self.has_child() != expected {
-            assert!(Instant::now() < until, "children: {}", !expected);
+        while self.children() != expected {
+            assert!(Instant::now() < until, "{} children, not {expected}", self.children());
             std::thread::park_timeout(Duration::from_millis(5));
         }
     }

@@ -62,11 +62,13 @@ fn check_text(name: &str, text: &str) -> Result<(), Mistake> {
 
 fn check_range(name: &str, value: &Value, property: &Value) -> Result<(), Mistake> {
     let Some(number) = value.as_f64() else { return Ok(()) };
-    let bound = |which: &str, default: f64| property.get(which).and_then(Value::as_f64).unwrap_or(default);
-    let (min, max) = (bound("minimum", f64::NEG_INFINITY), bound("maximum", f64::INFINITY));
-    match (min..=max).contains(&number) {
-        true => Ok(()),
-        false => Err(Mistake(format!("{name}: {value} is not in {min}..={max}"))),
+    let bound = |which: &str| property.get(which).and_then(Value::as_f64);
+    match (bound("minimum"), bound("maximum")) {
+        (Some(min), Some(max)) if !(min..=max).contains(&number) => {
+            Err(Mistake(format!("{name}: {value} is not in {min}..={max}")))
+        }
+        (Some(min), None) if number < min => Err(Mistake(format!("{name}: {value} is less than {min}"))),
+        _ => Ok(()),
     }
 }
 
@@ -114,12 +116,13 @@ mod tests {
             "since": {"type": "string"},
             "set": {"type": "array"},
             "count": {"type": "integer", "minimum": 1, "maximum": 100},
+            "partition": {"type": "integer", "minimum": 0},
         }}));
         let checked = |arguments: Value| check(&object(arguments), &schema);
         let good = json!({"since": "2026-11-24T03:00:00Z", "set": ["a=b"], "count": 100});
         assert_eq!(checked(good), Ok(()));
         for (wrong, expected) in [
-            (json!({"to": "x.html"}), "the arguments are: count, set, since"),
+            (json!({"to": "x.html"}), "the arguments are: count, partition, set, since"),
             (json!({"since": "--to=x.html"}), "since: \"--to=x.html\": it begins with `-`"),
             (json!({"since": "-c"}), "since: \"-c\": it begins with `-`"),
             (json!({"since": "1\n--to=x"}), "since: \"1\\n--to=x\": it has control characters"),
@@ -131,6 +134,7 @@ mod tests {
             (json!({"count": 101}), "count: 101 is not in 1..=100"),
             (json!({"count": 0}), "count: 0 is not in 1..=100"),
             (json!({"count": -1}), "count: -1 is not in 1..=100"),
+            (json!({"partition": -1}), "partition: -1 is less than 0"),
         ] {
             let mistake = checked(wrong.clone()).expect_err("it is refused").to_string();
             assert!(mistake.contains(expected), "{wrong}: {mistake}");
