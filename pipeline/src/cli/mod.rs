@@ -14,6 +14,7 @@ mod journal;
 mod live_feed;
 mod log;
 mod manuals;
+mod mcp;
 mod replay;
 mod risk;
 mod run;
@@ -41,6 +42,7 @@ pub use journal::{JournalArgs, JournalCommand, KeygenArgs};
 pub use live_feed::{LiveArgs, LiveSource};
 pub use log::{BackupArgs, LogArgs, LogCommand};
 pub use manuals::{CompletionsArgs, ManArgs, ShellName};
+pub use mcp::McpArgs;
 pub use replay::{
     BACKWARDS, ChainFormat, DebugArgs, DebugFormat, DiffArgs, ReplayArgs, ReplayCommand, ReportArgs,
     SlowestArgs, TimelineArgs, VerifyArgs, VerifyFormat, WhatIfArgs, WhyArgs, WhyNotArgs, WhySubject,
@@ -134,6 +136,8 @@ pub enum Command {
     Devices(DevicesArgs),
     /// Check or show the configuration
     Config(ConfigArgs),
+    /// Offer the commands to an assistant as tools that only read (Model Context Protocol)
+    Mcp(McpArgs),
     /// Print a shell's completions of the commands
     Completions(CompletionsArgs),
     /// Write manual pages of all commands
@@ -216,6 +220,8 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Completions(_) => return Err(UsageError::not_built("completions", "manuals").into()),
         #[cfg(not(feature = "manuals"))]
         Command::Man(_) => return Err(UsageError::not_built("man", "manuals").into()),
+        #[cfg(not(feature = "mcp"))]
+        Command::Mcp(_) => return Err(UsageError::not_built("mcp", "mcp").into()),
         #[cfg(feature = "lab")]
         Command::Simulate(args) => return commands::simulate::execute(args),
         #[cfg(not(feature = "lab"))]
@@ -241,6 +247,10 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Topics(args) => commands::topics::execute(args, &settings),
         Command::Log(args) => commands::log::execute(args, &settings),
         Command::Journal(args) => commands::journal::execute(args, &settings),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => commands::mcp::execute(args, &settings, cli.config.as_deref()),
+        #[cfg(not(feature = "mcp"))]
+        Command::Mcp(_) => unreachable!("refused above"),
         Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
         Command::Config(_)
         | Command::Simulate(_)

@@ -25,6 +25,8 @@ pub use what_if::WhatIfArgs;
 
 pub use report::ReportArgs;
 
+pub(super) use diff::parse_log;
+
 use super::ExportArgs;
 
 /// Arguments of `warptape replay`.

@@ -11,6 +11,8 @@ pub mod journal;
 pub mod log;
 #[cfg(feature = "manuals")]
 pub mod manuals;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod ready;
 pub mod replay;
 pub mod risk;

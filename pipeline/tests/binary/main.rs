@@ -47,6 +47,8 @@ mod log_files;
 mod logs;
 mod machine_clock;
 mod manuals;
+mod mcp;
+mod mcp_client;
 mod monitoring;
 mod neighbours;
 mod newcomer;
