@@ -26,6 +26,7 @@ pub use what_if::WhatIfArgs;
 pub use report::ReportArgs;
 
 use super::ExportArgs;
+pub(in crate::cli) use chain::parse_time;
 
 /// Arguments of `warptape replay`.
 #[derive(Clone, Debug, Args)]

@@ -22,8 +22,11 @@ pub mod topics;
 pub mod train;
 
 mod columns;
+mod csv_rows;
+mod fit;
 #[cfg(feature = "lab")]
 mod fleets;
+mod json;
 mod live;
 #[cfg(feature = "lab")]
 mod seeds;

@@ -67,6 +67,7 @@ mod segments;
 mod side_by_side;
 mod start_page;
 mod strangers;
+mod tables;
 mod timeline;
 mod verified_twice;
 mod verifier;
