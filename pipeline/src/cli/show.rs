@@ -31,8 +31,8 @@ pub struct TailArgs {
     /// Only records of this symbol, `VENUE:TICKER`
     #[arg(long, value_name = "SYMBOL")]
     pub symbol: Option<String>,
-    /// Only records of these kinds, separated by commas: trade or quote, bar or an alert, the reason of a dead letter,
-    /// the event of a process, the input of the journal
+    /// Only records of these kinds, separated by commas. The kind of a tick or signal is its kind, of a dead letter its
+    /// reason, and of a journal's entry its input
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     pub kind: Vec<String>,
     /// Only signals of this bar, such as 1m or tick:100

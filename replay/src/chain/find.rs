@@ -34,8 +34,10 @@ pub struct SignalOfSymbol<'a> {
 impl SignalOfSymbol<'_> {
     /// Returns the record's signal if it is of the symbol and the bar.
     fn of(self, record: &Record) -> Option<Signal<'_>> {
-        let is_of_symbol = record.key.as_deref() == Some(self.symbol.as_bytes());
-        let signal = decode_signal(&record.value).ok().filter(|_| is_of_symbol)?;
+        if record.key.as_deref() != Some(self.symbol.as_bytes()) {
+            return None;
+        }
+        let signal = decode_signal(&record.value).ok()?;
         self.bar.is_none_or(|bar| signal.bar_spec == bar).then_some(signal)
     }
 }
@@ -134,8 +136,7 @@ fn newest(
     Ok(best.map(|(_, partition, offset)| (partition, offset)))
 }
 
-/// Explains that there is no such signal: says when the symbol's bars end, which bars it has or, if it has none, which
-/// symbols have signals.
+/// Explains the lack of a signal: says when the symbol's bars end, which bars it has, or which symbols have signals.
 fn not_found(
     log: &dyn EventLog,
     topic: &str,
@@ -164,7 +165,8 @@ fn not_found(
                     let (first, last) = ends.unwrap_or((signal.bar_end_ns, signal.bar_end_ns));
                     ends = Some((first.min(signal.bar_end_ns), last.max(signal.bar_end_ns)));
                 }
-            } else if let Ok(other) = std::str::from_utf8(key)
+            } else if key != wanted.symbol.as_bytes()
+                && let Ok(other) = std::str::from_utf8(key)
                 && known.len() < KNOWN_MAX
                 && !known.contains(other)
             {
