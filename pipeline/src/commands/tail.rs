@@ -2,6 +2,7 @@
 //!
 //! An undecodable record is printed with the reason, and does not end the command.
 
+mod defaults;
 mod filter;
 pub mod inputs;
 pub(super) mod json_line;

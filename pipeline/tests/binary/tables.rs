@@ -179,7 +179,7 @@ fn topics_are_listed_in_every_format() {
 }
 
 #[test]
-fn raw_integers_are_text_and_times_are_beside_them() {
+fn records_have_one_shape_with_times_as_text_and_raw_integers_as_text() {
     fn with_text(value: &Value) -> Value {
         match value {
             Value::Number(number) if !number.is_f64() => number.to_string().into(),
@@ -203,6 +203,11 @@ fn raw_integers_are_text_and_times_are_beside_them() {
         assert!(!numbers.is_empty());
         assert_eq!(numbers.iter().map(with_text).collect::<Vec<_>>(), raw, "{command:?}");
     }
+    let signals = json_lines(&tail("signals", &["-o", "json"]));
+    let names =
+        |line: &Value| line["record"].as_object().expect("a record").keys().cloned().collect::<Vec<_>>();
+    assert!(signals.iter().any(|line| line["record"]["kind"] != "BAR"), "an alert is of an earlier version");
+    assert!(signals.iter().all(|line| names(line) == names(&signals[0])), "signals have one shape");
     let entry = &json_lines(&tail("journal", &["-o", "json"]))[0]["record"];
     assert!(entry["at_ns"].is_i64() && entry["at"].as_str().is_some_and(|at| at.ends_with('Z')), "{entry}");
     let slowest = &json_lines(&out(&["replay", "slowest", "1", "-o", "json"]))[0]["signals"][0]["chain"];

@@ -1,12 +1,13 @@
 //! Records as JSON for people and for programs without a schema. A tick has one shape, whatever its record, with times
 //! and decimals as text beside the raw integers.
 //!
-//! Fields of the record stay as they are. An added field has the same name without its unit: `event_time` beside
+//! Fields of the record stay as they are. Fields that an earlier version lacks have their defaults. An added field has the same name without its unit: `event_time` beside
 //! `event_time_ns`, and `price` beside `price_e9`. This module must not know how lines are printed.
 
 use serde_json::{Map, Value, json};
 use warptape_schemas::{Describer, decimal_text};
 
+use super::defaults;
 use super::rows::rows;
 use crate::commands::json::{add_times, time};
 
@@ -24,21 +25,25 @@ const FLOW_NUMBERS: [&str; 2] = ["buy_volume", "sell_volume"];
 /// Returns the fields of a record, with readable ones added.
 pub fn readable(schema: &str, fields: &Value, describer: &Describer) -> Value {
     let Value::Object(fields) = fields else { return fields.clone() };
-    let with_times = || {
-        let mut value = Value::Object(fields.clone());
-        add_times(&mut value);
-        value
-    };
-    Value::Object(match schema.rsplit('.').next().unwrap_or(schema) {
-        "Tick" | "ScaledTickBatch" => tick(fields.clone()),
+    let (name, mut fields) = (schema.rsplit('.').next().unwrap_or(schema), fields.clone());
+    if !matches!(name, "Tick" | "ScaledTickBatch") {
+        defaults::add(name, &mut fields);
+    }
+    Value::Object(match name {
+        "Tick" | "ScaledTickBatch" => tick(fields),
         "LateTick" => {
-            let mut late = tick(fields.clone());
-            late.insert("watermark".to_owned(), time(fields, "watermark"));
+            let watermark = time(&fields, "watermark");
+            let mut late = tick(fields);
+            late.insert("watermark".to_owned(), watermark);
             late
         }
-        "Signal" => signal(fields.clone()),
-        "DeadLetter" => dead_letter(fields.clone(), describer),
-        _ => return with_times(),
+        "Signal" => signal(fields),
+        "DeadLetter" => dead_letter(fields, describer),
+        _ => {
+            let mut value = Value::Object(fields);
+            add_times(&mut value);
+            return value;
+        }
     })
 }
 
@@ -279,7 +284,8 @@ mod tests {
         let expected = json!({"sequence": 1, "at_ns": 5, "at": "1970-01-01T00:00:00.000000005Z"});
         assert_eq!(shown("JournalEntry", entry), expected, "but for times");
         let letter = shown("DeadLetter", json!({"reason": "TRUNCATED", "value": "00ff"}));
-        assert_eq!(letter, json!({"reason": "TRUNCATED", "value": "00ff", "ticks": null}));
+        let of_letter = ["reason", "value", "ticks", "rows"].map(|name| letter[name].clone());
+        assert_eq!(json!(of_letter), json!(["TRUNCATED", "00ff", null, []]));
         assert_eq!(bytes("0"), None);
         assert_eq!(bytes("0aFF"), Some(vec![10, 255]));
         assert_eq!(bytes("é"), None);
