@@ -102,8 +102,8 @@ pub fn find_signal_of_symbol(
     find_signal(log, options, SignalOfSymbol { symbol, bar: None, at_ns }, progress)
 }
 
-/// Partition and offset of the last signal that is wanted; `None` if there is none. Partitions are read from their ends in ever
-/// longer pieces.
+/// Partition and offset of the last signal that is wanted; `None` if there is none. Partitions are read from their ends
+/// in ever longer pieces.
 fn newest(
     log: &dyn EventLog,
     topic: &str,
