@@ -53,7 +53,7 @@ pub use risk::{
     RiskCommand, RiskFormat, RiskSubcommand, SimulationFlags, SweepArgs,
 };
 pub use run::{DemoArgs, ListenArg, ReadyArgs, RunArgs};
-pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs, TopicsCommand};
+pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, ListFormat, TailArgs, TopicsArgs, TopicsCommand};
 pub use simulate::{Experiment, SimulateArgs, SimulateFormat};
 pub use train::{CompareArgs, NetworkKind, TrainArgs, TrainCommand};
 

@@ -28,6 +28,7 @@ pub use report::ReportArgs;
 pub(super) use diff::parse_log;
 
 use super::ExportArgs;
+pub(in crate::cli) use chain::parse_time;
 
 /// Arguments of `warptape replay`.
 #[derive(Clone, Debug, Args)]

@@ -25,8 +25,11 @@ pub mod train;
 
 mod columns;
 mod explaining;
+mod csv_rows;
+mod fit;
 #[cfg(feature = "lab")]
 mod fleets;
+mod json;
 mod live;
 #[cfg(feature = "lab")]
 mod seeds;

@@ -26,6 +26,7 @@ mod evictions;
 mod exports;
 mod feed_gaps;
 mod feeds;
+mod fitting;
 mod history;
 mod holes;
 mod hot;
