@@ -1,0 +1,309 @@
+//! State of a running pipeline as `/live` streams it, for the page and for `warptape top`.
+//!
+//! Times are ISO 8601 in UTC. Names of fields carry their units. Lists have the newest item first.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// State of the pipeline at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Time of the snapshot.
+    pub at: String,
+    /// The process.
+    pub process: Process,
+    /// Its state in words.
+    pub state: State,
+    /// Totals since the process started.
+    pub totals: Totals,
+    /// Rates and lag of the last two minutes.
+    pub history: History,
+    /// Latency of signals, from the read of a tick to the commit; `None` before the first signal.
+    pub latency: Option<Latency>,
+    /// Lag over all partitions; `None` if the log does not tell.
+    pub lag: Option<Lag>,
+    /// Partitions of this process.
+    pub partitions: Vec<Partition>,
+    /// Lanes by index.
+    pub lanes: Vec<Lane>,
+    /// GPUs, as in `/gpu-health`, with the memory of `/gpu-memory`.
+    pub devices: Vec<serde_json::Value>,
+    /// The newest signals.
+    pub signals: Vec<Signal>,
+    /// Signals by kind, as far as this page has read them.
+    pub signals_by_kind: BTreeMap<String, u64>,
+    /// The newest entries of the journal with a decision, and those without one left out.
+    pub decisions: Vec<Entry>,
+    /// The newest risk requests and results.
+    pub risk: Vec<Risk>,
+    /// Log, its disk, and hot state.
+    pub stores: Stores,
+    /// Progress of the verifier within this process; `None` if there is none.
+    pub verified: Option<Verified>,
+    /// Symbols with candles, most signals first.
+    pub symbols: Vec<Symbol>,
+    /// Symbols of the process that `symbols` leaves out.
+    pub symbols_left_out: u64,
+    /// Records of signals and of the journal that the page skipped, because it reads at a bounded share of a core.
+    pub records_skipped: u64,
+}
+
+/// The process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its name.
+    pub node: String,
+    /// Its consumer group.
+    pub group: String,
+    /// Its ordinal in the group.
+    pub ordinal: i32,
+    /// Version of the software.
+    pub version: String,
+}
+
+/// State in words, with the components of `/health`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// `ok`, `degraded` or `down`.
+    pub level: String,
+    /// The state in a few words, such as `caught up`, `reading`, `draining`, or the worst component's reason.
+    pub words: String,
+    /// Each component.
+    pub components: Vec<Component>,
+}
+
+/// A component of the pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Component {
+    /// Its name.
+    pub name: String,
+    /// `ok`, `degraded` or `down`.
+    pub level: String,
+    /// The trouble, or the present activity.
+    pub reason: String,
+}
+
+/// Totals since the process started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Ticks accepted.
+    pub ticks: u64,
+    /// Signals committed.
+    pub signals: u64,
+    /// Decisions made.
+    pub decisions: u64,
+    /// Transactions committed.
+    pub commits: u64,
+    /// Late ticks.
+    pub late: u64,
+    /// Dead letters.
+    pub dead_letters: u64,
+    /// Risk requests read.
+    pub risk_requests: u64,
+    /// Symbols of the partitions owned.
+    pub symbols: u64,
+    /// Rows that wait on the host.
+    pub waiting_rows: u64,
+    /// Rows in lanes.
+    pub in_flight_rows: u64,
+}
+
+/// Series of the last two minutes, oldest first, one value a second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// Ticks per second.
+    pub ticks_per_s: Vec<f64>,
+    /// Signals per second.
+    pub signals_per_s: Vec<f64>,
+    /// Commits per second.
+    pub commits_per_s: Vec<f64>,
+    /// Lag in seconds; null where it is unknown.
+    pub lag_s: Vec<Option<f64>>,
+    /// Rows that wait on the host.
+    pub waiting_rows: Vec<u64>,
+}
+
+/// Quantiles of latency, in milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Median.
+    pub p50_ms: f64,
+    /// 99 %.
+    pub p99_ms: f64,
+    /// 99.9 %.
+    pub p999_ms: f64,
+}
+
+/// Uncommitted records.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lag {
+    /// Their number.
+    pub records: i64,
+    /// Age of the oldest one, in seconds.
+    pub seconds: f64,
+}
+
+/// A partition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Partition {
+    /// Its number.
+    pub partition: i32,
+    /// True while its state is being restored.
+    pub is_restoring: bool,
+    /// True if the scheduler has paused it at the source.
+    pub is_paused: bool,
+    /// Its watermark; `None` before the first tick.
+    pub watermark: Option<String>,
+    /// Its symbols.
+    pub symbols: u64,
+    /// Rows that wait on the host.
+    pub waiting_rows: i64,
+    /// Its lag; `None` if the log does not tell.
+    pub lag: Option<Lag>,
+}
+
+/// A lane.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lane {
+    /// Its index.
+    pub lane: i32,
+    /// Its device, such as `cpu` or `cuda:0`.
+    pub device: String,
+    /// `working`, `idle`, `lost`, `drained` or `held` (by its breaker).
+    pub state: String,
+    /// Share of the last second at work, in percent.
+    pub busy_percent: f64,
+    /// Rows finished per second.
+    pub rows_per_s: f64,
+    /// Rows in flight.
+    pub in_flight_rows: i64,
+    /// Rows that wait for it on the host.
+    pub waiting_rows: i64,
+    /// Key groups whose state lives there, as `partition:group`; at most 64.
+    pub groups: Vec<String>,
+    /// Symbols among the page's that live there; at most 64.
+    pub symbols: Vec<String>,
+}
+
+/// A signal.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    /// Partition and offset, as `3:17`.
+    pub place: String,
+    /// Its symbol.
+    pub symbol: String,
+    /// Its kind, such as `BAR` or `EMA_CROSS_UP`.
+    pub kind: String,
+    /// Specification of its bar.
+    pub bar: String,
+    /// End of the bar.
+    pub end: String,
+    /// Value of the signal.
+    pub value: f64,
+}
+
+/// An entry of the journal with its decisions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Partition of the journal and sequence, as `0:1234`.
+    pub place: String,
+    /// Its time.
+    pub at: String,
+    /// Name of its input, such as `BatchCompleted`.
+    pub input: String,
+    /// The input in words.
+    pub words: String,
+    /// Each decision with its reason, in words.
+    pub reasons: Vec<String>,
+}
+
+/// A risk request or its result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Risk {
+    /// Identity of the request.
+    pub id: String,
+    /// `asked`, or the outcome of its result.
+    pub outcome: String,
+    /// Kind of the request, such as `greeks`.
+    pub kind: String,
+    /// The record's fields.
+    pub fields: serde_json::Value,
+}
+
+/// Log, disk and hot state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stores {
+    /// URL of the log.
+    pub log: String,
+    /// The log's loss in words; `None` while it answers.
+    pub lost: Option<String>,
+    /// Free bytes of the log's disk; `None` if it is not on a disk of this machine.
+    pub disk_free_bytes: Option<u64>,
+    /// Size of that disk.
+    pub disk_size_bytes: Option<u64>,
+    /// State of hot state in words; `None` if it is in memory.
+    pub hot_state: Option<String>,
+}
+
+/// Progress of the verifier within this process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verified {
+    /// Sequence before which this process's journal was verified.
+    pub sequence: i64,
+    /// Sequence of the newest entry.
+    pub newest: i64,
+    /// Outputs that were recomputed and found equal.
+    pub outputs: u64,
+    /// The first difference; `None` if there is none.
+    pub difference: Option<String>,
+    /// Share of a core that it may use, in percent.
+    pub share_percent: u32,
+}
+
+/// A symbol with candles.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Symbol {
+    /// Its name.
+    pub symbol: String,
+    /// Specifications of its bars.
+    pub bars: Vec<String>,
+    /// Its signals so far, as far as this page has read them.
+    pub signals: u64,
+}
+
+/// Candles of one symbol, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Candles {
+    /// The symbol.
+    pub symbol: String,
+    /// Specification of the bars.
+    pub bar: String,
+    /// The candles.
+    pub candles: Vec<Candle>,
+    /// Signals other than bars within these candles' time.
+    pub signals: Vec<Signal>,
+}
+
+/// A closed bar with its indicators.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Candle {
+    /// Start of the bar.
+    pub start: String,
+    /// End of the bar.
+    pub end: String,
+    /// Price of the first trade, as a decimal; likewise the following.
+    pub open: String,
+    /// Highest price.
+    pub high: String,
+    /// Lowest price.
+    pub low: String,
+    /// Price of the last trade.
+    pub close: String,
+    /// Sum of the sizes, as a decimal.
+    pub volume: String,
+    /// Number of trades.
+    pub trades: i64,
+    /// Indicators by name, without those that have no value yet.
+    pub indicators: BTreeMap<String, f64>,
+}
