@@ -40,8 +40,13 @@ mod tests {
         ] {
             assert_eq!(parse_endpoint(text).as_deref(), Ok(url));
         }
-        for wrong in ["", "127.0.0.1:9464", "http://", "ftp://a", "http://a/metrics", "http://a?b", "http://u:p@a"] {
-            assert!(parse_endpoint(wrong).is_err_and(|error| error.contains("http://127.0.0.1:9464")), "{wrong:?}");
+        for wrong in
+            ["", "127.0.0.1:9464", "http://", "ftp://a", "http://a/metrics", "http://a?b", "http://u:p@a"]
+        {
+            assert!(
+                parse_endpoint(wrong).is_err_and(|error| error.contains("http://127.0.0.1:9464")),
+                "{wrong:?}"
+            );
         }
     }
 }

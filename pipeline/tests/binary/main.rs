@@ -68,6 +68,8 @@ mod side_by_side;
 mod start_page;
 mod strangers;
 mod timeline;
+mod tmux;
+mod top;
 mod verified_twice;
 mod verifier;
 mod what_if;

@@ -24,11 +24,9 @@ const GROWING: [Pane; 3] = [Pane::Candles, Pane::Decisions, Pane::Signals];
 fn columns(width: u16) -> Vec<Vec<Pane>> {
     use Pane::{Candles, Decisions, Lanes, Partitions, Rates, Risk, Signals, Stores};
     match width {
-        THREE_COLUMNS.. => vec![
-            vec![Rates, Candles],
-            vec![Lanes, Partitions, Stores],
-            vec![Signals, Decisions, Risk],
-        ],
+        THREE_COLUMNS.. => {
+            vec![vec![Rates, Candles], vec![Lanes, Partitions, Stores], vec![Signals, Decisions, Risk]]
+        }
         TWO_COLUMNS.. => {
             vec![vec![Rates, Candles, Lanes, Partitions], vec![Signals, Decisions, Risk, Stores]]
         }
@@ -113,9 +111,16 @@ mod tests {
             for width in [1, 60, 110, 180, 240] {
                 for height in 0..80 {
                     let columns = panes(&model, width, height);
-                    let sum = |column: &Vec<(Pane, u16)>| column.iter().map(|(_, height)| height).sum::<u16>();
-                    assert!(columns.iter().all(|column| sum(column) == height), "{width} {height} {columns:?}");
-                    assert!(columns.iter().flatten().any(|(shown, _)| *shown == pane), "{pane:?} {columns:?}");
+                    let sum =
+                        |column: &Vec<(Pane, u16)>| column.iter().map(|(_, height)| height).sum::<u16>();
+                    assert!(
+                        columns.iter().all(|column| sum(column) == height),
+                        "{width} {height} {columns:?}"
+                    );
+                    assert!(
+                        columns.iter().flatten().any(|(shown, _)| *shown == pane),
+                        "{pane:?} {columns:?}"
+                    );
                 }
             }
         }
@@ -125,7 +130,11 @@ mod tests {
     fn a_high_screen_shows_everything() {
         let model = Model::new("http://a", false);
         for width in [60, 110, 180] {
-            assert_eq!(panes(&model, width, 60).iter().map(Vec::len).sum::<usize>(), Pane::ALL.len(), "{width}");
+            assert_eq!(
+                panes(&model, width, 60).iter().map(Vec::len).sum::<usize>(),
+                Pane::ALL.len(),
+                "{width}"
+            );
         }
     }
 }

@@ -325,7 +325,11 @@ fn facts(state: &Snapshot) -> Vec<Fact> {
     ];
     facts.extend(state.devices.iter().map(device));
     if state.records_skipped > 0 {
-        facts.push(("skipped", format!("{} records, to spare the processor", count(state.records_skipped)), ""));
+        facts.push((
+            "skipped",
+            format!("{} records, to spare the processor", count(state.records_skipped)),
+            "",
+        ));
     }
     facts
 }

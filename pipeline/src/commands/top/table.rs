@@ -58,8 +58,7 @@ pub fn table(
 ) -> Vec<Line<'static>> {
     let visible = window(rows.len(), selected.0, room.height.saturating_sub(1));
     let widths = widths(header, &rows[visible.clone()], room.width);
-    let titles: Vec<Cell> =
-        header.iter().map(|(title, _)| Cell::new(title).style(palette.faint())).collect();
+    let titles: Vec<Cell> = header.iter().map(|(title, _)| Cell::new(title).style(palette.faint())).collect();
     let lines = visible.map(|row| {
         let line = line(&rows[row], header, &widths);
         if selected == (row, true) { line.style(palette.selected()) } else { line }

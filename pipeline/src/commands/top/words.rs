@@ -163,7 +163,10 @@ mod tests {
 
     #[test]
     fn values_are_short_words() {
-        assert_eq!((rate(0.25), rate(0.0), rate(1_466_306.4)), ("0.2".into(), "0".into(), "1,466,306".into()));
+        assert_eq!(
+            (rate(0.25), rate(0.0), rate(1_466_306.4)),
+            ("0.2".into(), "0".into(), "1,466,306".into())
+        );
         assert_eq!((milliseconds(3.14159), milliseconds(77.52)), ("3.14 ms".into(), "77.5 ms".into()));
         assert_eq!((milliseconds(2_500.0), milliseconds(400_000.0)), ("2.5 s".into(), "6 min 40 s".into()));
         assert_eq!((seconds(0.0124), span(Duration::from_secs(12))), ("0.012 s".into(), "12 s".into()));
