@@ -197,7 +197,7 @@ fn decisions(state: &Snapshot, room: Room, selected: (usize, bool), palette: Pal
     let Some(chosen) = entries.get(selected.0) else {
         return vec![Line::styled(fit("no decisions yet", room.width).into_owned(), palette.faint())];
     };
-    // Only the focused pane has a selected decision, in all its words.
+    // The focused pane alone shows the selected decision in all its words.
     let chosen = if selected.1 { chosen_lines(chosen, room, palette) } else { vec![] };
     let after = room.height.saturating_sub(chosen.len().saturating_sub(1));
     let visible = window(entries.len(), selected.0, after.max(1));
