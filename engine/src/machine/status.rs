@@ -1,8 +1,8 @@
 //! Status of an engine, for metrics and for people. Nothing is decided by it.
 
 use warptape_events::journal::{BreakerState, LaneId};
-use warptape_scheduler::LaneLoad;
 use warptape_scheduler::autoscale::Wish;
+use warptape_scheduler::{LaneLoad, Placement};
 
 use super::Core;
 use crate::partition::Partition;
@@ -16,6 +16,8 @@ pub struct Status {
     pub partitions: Vec<PartitionStatus>,
     /// Lanes, by index.
     pub lanes: Vec<LaneStatus>,
+    /// The lane of every group.
+    pub placements: Vec<Placement>,
     /// Totals over the journal of this life.
     pub tally: Tally,
     /// Decisions made.
@@ -120,6 +122,7 @@ impl Core {
         Status {
             partitions: partitions.collect(),
             lanes: lanes.map(|(load, breaker)| LaneStatus { load, breaker }).collect(),
+            placements: scheduler.placements().collect(),
             tally: self.recorder.tally(),
             decisions: self.recorder.decisions_total(),
             waiting_rows: self.partitions.values().map(Partition::waiting_rows).sum(),

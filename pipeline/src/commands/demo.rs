@@ -46,6 +46,8 @@ const LEAD_TICKS_MAX: u64 = 1_000_000;
 const LOOK_TICKS: u64 = 4_096;
 /// Ticks per second of a demo without an end: enough for a display, and a disk has room for hours.
 const ENDLESS_TICKS_PER_SECOND: u64 = 200_000;
+/// Share of a core that verifies the log beside the pipeline, in percent.
+const VERIFY_PERCENT: u32 = 10;
 /// Wait of the market between two checks whether it may go on.
 const FEED_WAIT: Duration = Duration::from_millis(1);
 
@@ -129,10 +131,14 @@ pub fn execute(
     }
 
     let status = hot_state.as_ref().map(HotState::status);
-    let watched = watched(settings, &engine_config, &progress, &None, &status);
+    let mut watched = watched(settings, &engine_config, &progress, &None, &status);
+    if watched.verify_percent == 0 {
+        watched.verify_percent = VERIFY_PERCENT;
+    }
     let endpoint =
         Endpoint::start(listener_of(&settings.endpoint.listen)?, &settings.endpoint, watched, log.clone())?;
     to_stderr(format_args!("metrics and health: {}", endpoint.url()));
+    to_stderr(format_args!("live page: {}/", endpoint.url()));
 
     let (stop_engine, engine_stopped) = bounded(1);
     let (engine_runs, engine_gone) = bounded::<()>(0);

@@ -24,6 +24,7 @@ pub mod topics;
 pub mod train;
 
 mod columns;
+mod explaining;
 #[cfg(feature = "lab")]
 mod fleets;
 mod live;

@@ -13,7 +13,7 @@ mod slowest;
 mod timeline;
 #[cfg(feature = "lab")]
 mod what_if;
-mod why;
+pub(super) mod why;
 mod why_not;
 
 use std::io::{self, IsTerminal, Write};
@@ -76,7 +76,7 @@ fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn Schem
 }
 
 /// Returns the places of the journal and of all else that the settings name.
-fn sources(settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> VerifyOptions {
+pub(super) fn sources(settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> VerifyOptions {
     let mut options = VerifyOptions::new(&settings.topics.names, &settings.engine.group);
     options.sources.schemas = schemas;
     options

@@ -13,8 +13,10 @@ use indicatif::HumanCount;
 use warptape_eventlog::{EventLog, LogError, TopicInfo};
 
 use super::demo::end_offsets;
+use super::explaining::Explaining;
 use super::journal::anchoring;
 use super::live::{Live, REDRAW};
+use super::replay;
 use super::topics::ready_topics;
 use crate::cli::{Interrupt, RunArgs};
 use crate::clock::Clock;
@@ -29,6 +31,8 @@ use crate::terminal::Terminal;
 use crate::watch::LogWatch;
 use warptape_engine::{PartitionStatus, Status};
 use warptape_hot::{HotState, HotStatus, HotUrl};
+use warptape_replay::VerifyOptions;
+use warptape_stages::Lateness;
 
 /// Longest wait of an ending process for a log that does not answer, or for an engine that has not begun.
 const STOP_LOST_MAX: Duration = Duration::from_secs(8);
@@ -94,6 +98,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     let endpoint = endpoint.transpose()?;
     if let Some(endpoint) = &endpoint {
         to_stderr(format_args!("metrics and health: {}", endpoint.url()));
+        to_stderr(format_args!("live page: {}/", endpoint.url()));
     }
     let ends = LogEnds::of(&*log, &config)?;
     if args.until_caught_up {
@@ -180,6 +185,7 @@ pub(super) fn watched(
     watch: &Option<Arc<LogWatch>>,
     hot_state: &Option<Arc<HotStatus>>,
 ) -> Watched {
+    let options = VerifyOptions { outputs: true, ..replay::sources(settings, config.schemas.clone()) };
     Watched {
         node: config.core.node.clone(),
         group: config.core.group.clone(),
@@ -194,6 +200,10 @@ pub(super) fn watched(
         watch: watch.clone(),
         hot_state: hot_state.clone(),
         disk: settings.log_folder(),
+        lateness: Lateness::of(&config.core.stages),
+        explains: Arc::new(Explaining(options.clone())),
+        verify: Some(options),
+        verify_percent: settings.endpoint.verify_percent,
     }
 }
 

@@ -35,6 +35,17 @@ pub(super) enum State {
     Down,
 }
 
+impl State {
+    /// Returns its name, as in JSON.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Degraded => "degraded",
+            Self::Down => "down",
+        }
+    }
+}
+
 /// State of a component.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Component {

@@ -25,8 +25,9 @@ use tokio::time::timeout;
 use super::connections::Connections;
 use super::control::{self, Orders};
 use super::host;
+use super::live::{ASSETS, Answer, LivePage, POLICY};
 use super::openapi::openapi;
-use super::pages::{CONTROL, OPENAPI, Page, Pages, ROUTES, list};
+use super::pages::{CONTROL, LIVE, OPENAPI, Page, Pages, ROUTES, list};
 use super::scrape::Format;
 use super::tls::Tls;
 use crate::settings::{EndpointSettings, Unguarded};
@@ -189,7 +190,56 @@ async fn answer(State(served): State<Arc<Served>>, request: Request) -> Result<R
     if parts.uri.path() == CONTROL {
         return Ok(commanded(&served, &parts, body).await);
     }
+    if let Some(live) = &served.pages.live {
+        if let Some(response) = lived(&served, live, &parts).await {
+            return Ok(response);
+        }
+    }
     Ok(answered(&served, &parts.method, &parts.uri, &parts.headers))
+}
+
+/// Answers a request for the live page or its data; `None` for another path. The page's files tell nothing of the
+/// pipeline, so they need no token.
+async fn lived(served: &Served, live: &LivePage, parts: &Parts) -> Option<Response> {
+    let path = parts.uri.path();
+    let asset = ASSETS.iter().find(|asset| asset.path == path);
+    let asset = asset.filter(|asset| asset.path != "/" || accepts_html(&parts.headers));
+    let is_data = LIVE.iter().any(|(of, ..)| *of == path);
+    if asset.is_none() && !is_data {
+        return None;
+    }
+    if ![Method::GET, Method::HEAD].contains(&parts.method) {
+        return Some(plain(StatusCode::METHOD_NOT_ALLOWED, "read pages with GET\n".to_owned()));
+    }
+    if let Some(asset) = asset {
+        return Some(guarded(respond(StatusCode::OK, asset.media, Body::from(asset.bytes))));
+    }
+    if let Err(refusal) = served.guard.admits(&parts.uri, &parts.headers) {
+        return Some(refused(refusal));
+    }
+    let answer = live.answer(path, parts.uri.query().unwrap_or_default()).await?;
+    Some(guarded(match answer {
+        Answer::Json(bytes) => respond(StatusCode::OK, "application/json", Body::from(bytes)),
+        Answer::Stream(body) => respond(StatusCode::OK, "text/event-stream", body),
+        Answer::Text(text) => plain(StatusCode::OK, text),
+        Answer::Wrong(why) => plain(StatusCode::BAD_REQUEST, format!("{why}\n")),
+        Answer::Missing(why) => plain(StatusCode::NOT_FOUND, format!("{why}\n")),
+        Answer::Busy(why) => plain(StatusCode::TOO_MANY_REQUESTS, format!("{why}\n")),
+    }))
+}
+
+fn accepts_html(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accept.split(',').any(|media| media.split(';').next().is_some_and(|media| media.trim() == "text/html"))
+}
+
+/// Adds the headers that keep a browser from anything but the page's own files and data.
+fn guarded(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, header::HeaderValue::from_static(POLICY));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, header::HeaderValue::from_static("no-referrer"));
+    response
 }
 
 /// Executes a command. It always needs the token: without a token, reading may be open, but commands are not.

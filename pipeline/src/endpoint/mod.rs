@@ -6,6 +6,7 @@
 //!   Sampler: lag, rates ─┘     └────► health    /livez /readyz /health /gpu-health
 //!                                     reports   /gpu-memory /performance-metrics
 //!   log ◄──────────────────────────────► control   POST /control
+//!   log, View ─────────────────────────► live      / /live /candles.json /why.txt
 //! ```
 //!
 //! A verifier's pages are made from its thread's reports ([`VerifierProgress`]).
@@ -43,6 +44,7 @@ use crate::clock::Clock;
 use crate::settings::{EndpointSettings, Unguarded};
 use control::Orders;
 use http::{Guard, Served};
+pub use live::{Explains, Subject};
 pub use metrics::{METRICS, VERIFIER_METRICS};
 use pages::Pages;
 pub(crate) use scrape::throttle_reasons;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::pages::{CONTROL, OPENAPI, Page, ROUTES};
+use super::pages::{CONTROL, LIVE, OPENAPI, PAGE_ABOUT, Page, ROUTES};
 
 /// The OpenAPI document.
 pub(super) fn openapi() -> Value {
@@ -24,15 +24,31 @@ pub(super) fn openapi() -> Value {
         let is_probe = matches!(route.page, Page::Live | Page::Ready);
         let security = if is_probe { json!([{}]) } else { json!([{}, {"token": []}]) };
         if !is_probe {
-            responses["421"] = told("The Host header is not a name of the endpoint.");
-            responses["401"] = told("A token is required (endpoint.token) and was not presented.");
-            responses["403"] = told(
-                "No token is configured (endpoint.token), and the page may not be read \
-                                     without one.",
-            );
+            refusals(&mut responses);
         }
         let get = json!({"summary": route.about, "security": security, "responses": responses});
         paths.insert(route.path.to_owned(), json!({"get": get}));
+    }
+    let page = json!({
+        "summary": PAGE_ABOUT, "security": [{}],
+        "responses": {"200": {"description": PAGE_ABOUT, "content": {"text/html": {}, "text/plain": {}}}},
+    });
+    paths.insert("/".to_owned(), json!({"get": page}));
+    for (path, media, parameters, about) in &LIVE {
+        let mut responses = json!({"200": answer(about, media)});
+        responses["404"] = told("The process is a verifier, or has not read what is asked for.");
+        if !parameters.is_empty() {
+            responses["400"] = told("A parameter is missing or wrong.");
+        }
+        if *path != "/live" {
+            responses["429"] = told("The answer is not ready: ask again in a second.");
+        }
+        refusals(&mut responses);
+        let parameters: Vec<Value> = parameters.iter().map(|(name, is_required, about)| {
+            json!({"name": name, "in": "query", "required": is_required, "description": about, "schema": {"type": "string"}})
+        }).collect();
+        let get = json!({"summary": about, "security": [{}, {"token": []}], "parameters": parameters, "responses": responses});
+        paths.insert((*path).to_owned(), json!({"get": get}));
     }
     let get = json!({
         "summary": "this document", "security": [{}], "responses": {"200": answer("OpenAPI", "application/json")}
@@ -49,6 +65,14 @@ pub(super) fn openapi() -> Value {
         "paths": paths,
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     })
+}
+
+/// Adds the answers to those who may not read.
+fn refusals(responses: &mut Value) {
+    responses["421"] = told("The Host header is not a name of the endpoint.");
+    responses["401"] = told("A token is required (endpoint.token) and was not presented.");
+    responses["403"] =
+        told("No token is configured (endpoint.token), and the page may not be read without one.");
 }
 
 fn answer(about: &str, media: &str) -> Value {

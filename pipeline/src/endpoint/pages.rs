@@ -11,6 +11,7 @@ use serde_json::Value;
 use warptape_eventlog::EventLog;
 
 use super::health::{Health, State, assess};
+use super::live::LivePage;
 use super::reports;
 use super::sampler::Sampler;
 use super::scrape::{Format, scrape};
@@ -75,6 +76,33 @@ pub(super) const ROUTES: [Route; 7] = [
 
 /// Path of commands.
 pub(super) const CONTROL: &str = "/control";
+/// Contents of the path `/` in words.
+pub(super) const PAGE_ABOUT: &str = "the live page for browsers (HTML); this list for others";
+/// Data of the live page: path, media type, parameters, and contents in words. A parameter has its name, true if it is
+/// required, and a description.
+pub(super) const LIVE: [(&str, &str, &[(&str, bool, &str)], &str); 4] = [
+    ("/live.json", JSON, &[], "state of the pipeline, as the live page shows it (JSON)"),
+    ("/live", "text/event-stream", &[], "the same twice a second (server-sent events)"),
+    (
+        "/candles.json",
+        JSON,
+        &[
+            ("symbol", true, "the symbol, such as SYNTH:AAAA"),
+            ("bar", true, "specification of the bars, such as 1s"),
+        ],
+        "the newest candles of a symbol (JSON)",
+    ),
+    (
+        "/why.txt",
+        TEXT,
+        &[
+            ("signal", false, "a signal: PARTITION:OFFSET"),
+            ("entry", false, "an entry of the journal: PARTITION:SEQUENCE"),
+            ("request", false, "id of a risk request"),
+        ],
+        "explanation of a signal, an entry of the journal, or a risk request",
+    ),
+];
 /// Path of the endpoint's description.
 pub(super) const OPENAPI: &str = "/openapi.json";
 
@@ -100,6 +128,8 @@ pub(super) fn list(is_verifier: bool) -> String {
     let mut lines: Vec<_> = pages.map(|route| (route.path.to_owned(), route.about)).collect();
     lines.push((OPENAPI.to_owned(), "this list for tools (OpenAPI)"));
     if !is_verifier {
+        lines.push(("/".to_owned(), PAGE_ABOUT));
+        lines.extend(LIVE.map(|(path, _, _, about)| (path.to_owned(), about)));
         let about = "a command to this process, where there is a token (JSON)";
         lines.push((format!("POST {CONTROL}"), about));
     }
@@ -109,7 +139,7 @@ pub(super) fn list(is_verifier: bool) -> String {
 /// Subjects of pages.
 enum Subject {
     /// A running pipeline with its sampler; `None` if the system could start no thread, and then there is no lag.
-    Pipeline(Box<Watched>, Option<Sampler>),
+    Pipeline(Arc<Watched>, Option<Arc<Sampler>>),
     /// A verifier that follows a log.
     Verifier(WatchedVerifier),
 }
@@ -173,6 +203,8 @@ pub(super) struct Pages {
     log: Arc<dyn EventLog>,
     clock: Clock,
     made: Mutex<BTreeMap<Page, Made>>,
+    /// The live page; `None` for a verifier, or if the system could start no thread.
+    pub(super) live: Option<LivePage>,
 }
 
 impl Pages {
@@ -182,13 +214,21 @@ impl Pages {
         let sampler = Sampler::start(&watched, log.clone(), clock).inspect_err(
             |error| tracing::warn!(%error, "cannot start the thread that measures lag and rates"),
         );
-        let subject = Subject::Pipeline(Box::new(watched), sampler.ok());
-        Self { subject, log, clock, made: Mutex::default() }
+        let (watched, sampler) = (Arc::new(watched), sampler.ok().map(Arc::new));
+        let live = LivePage::start(watched.clone(), sampler.clone(), log.clone())
+            .inspect_err(|error| tracing::warn!(%error, "cannot start the thread of the live page"));
+        Self {
+            subject: Subject::Pipeline(watched, sampler),
+            log,
+            clock,
+            made: Mutex::default(),
+            live: live.ok(),
+        }
     }
 
     /// Creates the pages of a verifier.
     pub(super) fn of_verifier(watched: WatchedVerifier, log: Arc<dyn EventLog>, clock: Clock) -> Self {
-        Self { subject: Subject::Verifier(watched), log, clock, made: Mutex::default() }
+        Self { subject: Subject::Verifier(watched), log, clock, made: Mutex::default(), live: None }
     }
 
     /// Returns a page as of now, or of a moment ago.
@@ -198,7 +238,7 @@ impl Pages {
             return kept.clone();
         }
         let new = match &self.subject {
-            Subject::Pipeline(watched, sampler) => self.of_watched(page, watched, sampler.as_ref()),
+            Subject::Pipeline(watched, sampler) => self.of_watched(page, watched, sampler.as_deref()),
             Subject::Verifier(watched) => self.of_watched_verifier(page, watched),
         };
         made.insert(page, new.clone());

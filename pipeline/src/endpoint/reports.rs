@@ -64,6 +64,24 @@ pub(super) fn gpu_memory(view: &View<'_>) -> Value {
     json!({"devices": devices})
 }
 
+/// Returns each GPU with its health and its memory.
+pub(super) fn devices(view: &View<'_>) -> Vec<Value> {
+    let list = |report: Value| match report {
+        Value::Object(mut fields) => match fields.remove("devices") {
+            Some(Value::Array(devices)) => devices,
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    let mut devices = list(gpu_health(view));
+    for (device, memory) in devices.iter_mut().zip(list(gpu_memory(view))) {
+        if let (Value::Object(device), Value::Object(memory)) = (device, memory) {
+            device.extend(memory);
+        }
+    }
+    devices
+}
+
 /// Returns the pipeline's speed: in the last half minute, and since the start.
 pub(super) fn performance(view: &View<'_>) -> Value {
     let recent = &view.sampled.recent;

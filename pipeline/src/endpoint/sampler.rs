@@ -144,7 +144,7 @@ impl Sampler {
             ends: BTreeMap::new(),
         };
         let of_thread = sampled.clone();
-        let looks = EachInterval::start("sampler", move || {
+        let looks = EachInterval::start("sampler", INTERVAL, move || {
             let (disk, stalls, recent) = looking.look();
             let mut sampled = lock(&of_thread);
             (sampled.disk, sampled.stalls, sampled.recent) = (disk, stalls, recent);
@@ -167,7 +167,7 @@ fn lock(sampled: &Mutex<Sampled>) -> MutexGuard<'_, Sampled> {
 }
 
 /// A thread that acts in intervals, until this is dropped.
-struct EachInterval {
+pub(super) struct EachInterval {
     /// The thread ends when this is dropped.
     stop: Option<Sender<()>>,
     /// Disconnected at the end of the thread and of all that it held; nothing is sent.
@@ -175,12 +175,16 @@ struct EachInterval {
 }
 
 impl EachInterval {
-    fn start(name: &str, mut act: impl FnMut() + Send + 'static) -> std::io::Result<Self> {
+    pub(super) fn start(
+        name: &str,
+        interval: Duration,
+        mut act: impl FnMut() + Send + 'static,
+    ) -> std::io::Result<Self> {
         let ((stop, stopped), (ends, ended)) = (bounded(0), bounded::<()>(0));
         let run = move || {
             // Dropped after all that `act` holds.
             let _ends = ends;
-            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                 act();
             }
             drop(act);
@@ -272,7 +276,7 @@ struct Asking {
 impl Asking {
     /// Asks in intervals, on a thread of its own.
     fn start(mut self, mut tell: impl FnMut(SeenLag) + Send + 'static) -> std::io::Result<EachInterval> {
-        EachInterval::start("lag", move || tell(self.ask()))
+        EachInterval::start("lag", INTERVAL, move || tell(self.ask()))
     }
 
     /// Asks once. The time of the result is 0 if the log does not answer.
@@ -552,7 +556,8 @@ mod tests {
     fn what_a_thread_holds_is_gone_once_it_is_dropped() {
         let held = Arc::new(());
         let of_thread = held.clone();
-        let thread = EachInterval::start("test", move || drop(of_thread.clone())).expect("a thread");
+        let thread =
+            EachInterval::start("test", INTERVAL, move || drop(of_thread.clone())).expect("a thread");
         drop(thread);
         assert_eq!(Arc::strong_count(&held), 1);
     }

@@ -7,8 +7,11 @@ use std::time::{Duration, Instant};
 use warptape_engine::Topics;
 use warptape_eventlog::ClientFigures;
 use warptape_hot::{HotFigures, HotStatus};
+use warptape_replay::VerifyOptions;
 use warptape_schemas::journal::LaneSpec;
+use warptape_stages::Lateness;
 
+use super::live::Explains;
 use super::sampler::Sampled;
 use crate::clock::Clock;
 use crate::runtime::{EngineView, Progress};
@@ -42,6 +45,14 @@ pub struct Watched {
     pub hot_state: Option<Arc<HotStatus>>,
     /// A folder on the disk of the log; `None` if that is not on this machine.
     pub disk: Option<PathBuf>,
+    /// Lateness of venues, which decides the group of a symbol.
+    pub lateness: Lateness,
+    /// Words of the journal for the live page.
+    pub explains: Arc<dyn Explains>,
+    /// The verification beside the pipeline; `None` if there is none.
+    pub verify: Option<VerifyOptions>,
+    /// Share of a core that it may use, in percent; 0 for no verification.
+    pub verify_percent: u32,
 }
 
 /// Age from which on a GPU's sample is ignored. GPUs are sampled once a second by default.
@@ -148,27 +159,33 @@ pub(super) mod tests {
                 watch: None,
                 hot_state: None,
                 disk: None,
+                lateness: Lateness::of(&warptape_stages::StageConfig::unlimited(Vec::new(), 0, 16)),
+                explains: Arc::new(crate::endpoint::live::tests::Wordless),
+                verify: None,
+                verify_percent: 0,
+            }
+        }
+
+        /// Returns the load of a lane at work.
+        pub(in super::super::super) fn load(lane: i32) -> LaneLoad {
+            LaneLoad {
+                lane,
+                ready: true,
+                in_service: true,
+                weight: 1,
+                groups_placed: 4,
+                waiting_rows: 0,
+                in_flight_rows: 10,
+                in_flight_bytes: 100,
+                in_flight_batches: 1,
+                service_ps_per_row: 1_000,
+                slice: None,
             }
         }
 
         /// Returns a healthy pipeline's view.
         pub(in super::super::super) fn view(watched: &Watched) -> View<'_> {
-            let lane = |lane| LaneStatus {
-                load: LaneLoad {
-                    lane,
-                    ready: true,
-                    in_service: true,
-                    weight: 1,
-                    groups_placed: 4,
-                    waiting_rows: 0,
-                    in_flight_rows: 10,
-                    in_flight_bytes: 100,
-                    in_flight_batches: 1,
-                    service_ps_per_row: 1_000,
-                    slice: None,
-                },
-                breaker: BreakerState::Closed,
-            };
+            let lane = |lane| LaneStatus { load: load(lane), breaker: BreakerState::Closed };
             let partition = PartitionStatus {
                 partition: 3,
                 is_restored: true,

@@ -41,6 +41,7 @@ mod kafka_group;
 mod kafka_market;
 mod kafka_poison;
 mod learned;
+mod live_page;
 mod log_files;
 mod logs;
 mod machine_clock;

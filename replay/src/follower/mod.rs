@@ -33,6 +33,8 @@ pub struct Followed {
     pub sequence: Option<i64>,
     /// Offset before which everything was verified, by partition of the journal.
     pub places: BTreeMap<i32, i64>,
+    /// Sequence before which everything was verified, by partition of the journal; absent before the first entry.
+    pub sequences: BTreeMap<i32, i64>,
     /// Journals without a readable start or checkpoint so far: their entries are read but not verified until one comes.
     pub headless: Vec<i32>,
 }
@@ -254,8 +256,12 @@ impl<'a> Follower<'a> {
     fn note_places(&mut self) {
         for (&partition, journal) in &self.journals {
             let waiting = self.partitions.values().filter_map(|follower| follower.waits_for(partition));
-            let place = waiting.min().map_or(journal.next(), |waiting| waiting.min(journal.next()));
+            let waiting = waiting.min().filter(|(offset, _)| *offset < journal.next());
+            let place = waiting.map_or(journal.next(), |(offset, _)| offset);
             self.followed.places.insert(partition, place);
+            if let Some(sequence) = waiting.map(|(_, sequence)| sequence).or(journal.check.next_sequence()) {
+                self.followed.sequences.insert(partition, sequence);
+            }
         }
     }
 }

@@ -128,10 +128,10 @@ impl PartitionFollower {
         self.waiting.iter().filter(|account| account.journal == journal).count()
     }
 
-    /// Offset of the first entry of a journal whose transaction was not compared.
-    pub(super) fn waits_for(&self, journal: i32) -> Option<i64> {
+    /// Offset and sequence of the first entry of a journal whose transaction was not compared.
+    pub(super) fn waits_for(&self, journal: i32) -> Option<(i64, i64)> {
         let of_journal = self.waiting.iter().filter(|account| account.journal == journal);
-        of_journal.map(|account| account.offset).min()
+        of_journal.map(|account| (account.offset, account.sequence)).min()
     }
 
     /// Asks for the group's offset, if it has to tell whether the next transaction was committed.
@@ -565,7 +565,7 @@ mod tests {
     fn a_transaction_is_compared_once_it_is_known_to_be_committed() {
         let mut follower = of([account(0, 0, 5, Committed), account(0, 5, 9, InFlight)]);
         assert_eq!(taken(&mut follower), [(0, 5)]);
-        assert_eq!((taken(&mut follower), follower.waits_for(0)), (vec![], Some(9)));
+        assert_eq!((taken(&mut follower), follower.waits_for(0)), (vec![], Some((9, 9))));
         follower.confirm(0);
         assert_eq!(taken(&mut follower), [(5, 9)]);
         assert_eq!(follower.waits_for(0), None);

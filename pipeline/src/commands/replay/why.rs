@@ -34,7 +34,7 @@ pub fn execute(args: &WhyArgs, settings: &Settings) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-fn explain(
+pub(in super::super) fn explain(
     args: &WhyArgs,
     log: &dyn EventLog,
     options: &VerifyOptions,

@@ -18,8 +18,8 @@ pub const POLL: Duration = Duration::from_millis(500);
 const CANDLES_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
-/// Longest wait for a state or for candles.
-const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// Longest wait for a state or for candles. An endpoint whose engine is stuck says so after 3 s.
+const ANSWER_MAX: Duration = Duration::from_secs(4);
 /// Longest wait for an explanation.
 const WHY_MAX: Duration = Duration::from_secs(60);
 /// Wait before an explanation is asked for again while the endpoint makes another one.
@@ -36,9 +36,9 @@ pub enum Trouble {
     /// The endpoint has a token, and the one presented is not it.
     #[error("it wants a token: set endpoint.token, such as by WARPTAPE__ENDPOINT__TOKEN")]
     Token,
-    /// The endpoint makes another explanation.
-    #[error("the endpoint makes another explanation: try again")]
-    Busy,
+    /// The endpoint cannot answer now, for this reason.
+    #[error("{0}")]
+    Busy(String),
     /// The endpoint refuses.
     #[error("{path}: status {status}: {text}")]
     Refused {
@@ -154,13 +154,15 @@ impl Client {
         match status {
             200 => Ok(text),
             401 => Err(Trouble::Token),
-            429 => Err(Trouble::Busy),
-            _ => {
-                let text = text.trim().chars().take(REFUSAL_MAX).collect();
-                Err(Trouble::Refused { path: path.to_owned(), status, text })
-            }
+            429 => Err(Trouble::Busy(begin(&text))),
+            _ => Err(Trouble::Refused { path: path.to_owned(), status, text: begin(&text) }),
         }
     }
+}
+
+/// Returns the beginning of a refusal's text.
+fn begin(text: &str) -> String {
+    text.trim().chars().take(REFUSAL_MAX).collect()
 }
 
 fn json<T: DeserializeOwned>(path: &str, text: &str) -> Result<T, Trouble> {
@@ -194,19 +196,22 @@ pub fn poll(client: &Client, wishes: &Receiver<Option<Wish>>, news: &Sender<News
     }
 }
 
-/// Asks for an explanation, and once more each second while the endpoint makes another one. `gone` is disconnected once
-/// nobody wants it.
+/// Asks for an explanation, and again while the endpoint makes another one. `gone` is disconnected once nobody wants it.
 pub fn explain(client: &Client, subject: Subject, gone: &Receiver<()>, news: &Sender<News>) {
     let until = Instant::now() + WHY_MAX;
-    let mut answer = client.why(&subject);
-    while answer == Err(Trouble::Busy) && Instant::now() < until {
+    loop {
+        let asked = Instant::now();
+        let answer = client.why(&subject);
+        // A late refusal is about this explanation itself.
+        let is_other = matches!(answer, Err(Trouble::Busy(_))) && asked.elapsed() < BUSY_WAIT;
+        if !is_other || Instant::now() > until {
+            // The session may have ended meanwhile.
+            return drop(news.send(News::Why(subject, answer)));
+        }
         if gone.recv_timeout(BUSY_WAIT) == Err(RecvTimeoutError::Disconnected) {
             return;
         }
-        answer = client.why(&subject);
     }
-    // The session may have ended meanwhile.
-    drop(news.send(News::Why(subject, answer)));
 }
 
 /// Starts a thread that ends with its work, or with the process: a slow endpoint holds nobody up.

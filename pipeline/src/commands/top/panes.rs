@@ -355,7 +355,7 @@ fn verified(verified: Option<&Verified>) -> Fact {
     let words = format!(
         "entries before {} of {}, {} outputs equal, at most {} % of a core",
         whole(verified.sequence),
-        whole(verified.newest),
+        verified.newest.map_or(UNKNOWN.to_owned(), whole),
         count(verified.outputs),
         verified.share_percent
     );

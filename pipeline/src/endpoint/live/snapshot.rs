@@ -33,7 +33,7 @@ pub struct Snapshot {
     pub signals: Vec<Signal>,
     /// Signals by kind, as far as this page has read them.
     pub signals_by_kind: BTreeMap<String, u64>,
-    /// The newest entries of the journal with a decision, and those without one left out.
+    /// The newest entries of the journal with a decision.
     pub decisions: Vec<Entry>,
     /// The newest risk requests and results.
     pub risk: Vec<Risk>,
@@ -251,8 +251,8 @@ pub struct Stores {
 pub struct Verified {
     /// Sequence before which this process's journal was verified.
     pub sequence: i64,
-    /// Sequence of the newest entry.
-    pub newest: i64,
+    /// Sequence of the newest entry that the page has read; `None` before the first.
+    pub newest: Option<i64>,
     /// Outputs that were recomputed and found equal.
     pub outputs: u64,
     /// The first difference; `None` if there is none.

@@ -57,6 +57,9 @@ section! {
         tls_certificate: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
         /// File of the certificate's private key, in PEM.
         tls_key: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
+        /// Share of a core that may verify the log beside the pipeline, in percent; 0: none. `demo` uses 10 if it is 0.
+        /// The live page shows the progress. The verifier has the state of the stages in memory once more.
+        verify_percent: u32 = integer(0, 0..=100, whole);
         /// Lag from which a partition counts as behind in /health, in seconds.
         lag_max as lag_max_s: Duration = integer(15, 1..=86_400, |seconds| Duration::from_secs(seconds as u64));
         /// Percentage of ticks that may be late or dead letters; if more are within half a minute, /health says
