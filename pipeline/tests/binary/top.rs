@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::endpoint::url_of;
 use super::processes::{Running, folder, texts, warptape};
 use super::tmux::Tmux;
 
@@ -194,6 +195,38 @@ fn a_trouble_is_on_the_screen_within_seconds() {
     let _again = Endpoint::start(&address, None);
     shown_soon("● caught up");
     tmux.signal("TERM");
+    tmux.await_end(0);
+}
+
+/// The real endpoint of a pipeline, which dies.
+#[test]
+fn a_running_pipeline_is_shown_until_it_dies() {
+    let folder = folder();
+    let log = ["--log", "sqlite:w.db"];
+    let feed = ["feed", "synth", "--symbols", "20", "--ticks", "60000"];
+    texts(&warptape(folder.path(), &[&feed[..], &log].concat()), 0);
+    let mut run = Running::start(folder.path(), &[&["run", "--listen", "127.0.0.1:0"][..], &log].concat());
+    let url = url_of(&mut run);
+    let tmux = Tmux::start(folder.path());
+    tmux.start_command(&format!("\"$WARPTAPE\" top --endpoint {url}"));
+    let screen =
+        tmux.await_screen(&["● caught up", "60,000 ticks", "SYNTH:", " vol ", "cpu:", "BAR ", "sqlite:w.db"]);
+    assert!(!screen.contains("asking"), "{screen}");
+    tmux.press(&["Enter"]);
+    // The explanation is the one of the command.
+    let screen = tmux.await_screen(&["why: entry 0:"]);
+    let place = screen.split_once("why: entry 0:").expect("a title").1;
+    let sequence = place.split(' ').next().expect("a sequence");
+    let (explained, _) =
+        texts(&warptape(folder.path(), &[&["replay", "why", sequence][..], &log].concat()), 0);
+    let first: String = explained.lines().next().expect("a line").chars().take(100).collect();
+    tmux.await_screen(&[first.as_str()]);
+    tmux.press(&["Escape"]);
+    let since = Instant::now();
+    run.kill();
+    tmux.await_screen(&["✖ no answer since ", "60,000 ticks"]);
+    assert!(since.elapsed() < SHOWN_WITHIN, "{:?}", since.elapsed());
+    tmux.press(&["q"]);
     tmux.await_end(0);
 }
 
