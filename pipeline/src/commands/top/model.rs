@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::client::{News, Subject, Trouble, Wish};
-use crate::endpoint::live::snapshot::{Candles, Snapshot};
+use crate::endpoint::live::snapshot::{Candles, Snapshot, State};
 
 /// Age of the newest answer from which the endpoint counts as silent.
 const SILENT_AFTER: Duration = Duration::from_secs(2);
@@ -122,9 +122,11 @@ pub struct Model {
     pub now: Duration,
     /// True if the terminal shows colours.
     pub is_coloured: bool,
-    /// The state on the screen; `None` before the first one.
+    /// The snapshot on the screen; `None` before the first one.
     pub snapshot: Option<Snapshot>,
-    /// Time of the newest state; `None` before the first one.
+    /// The newest state in words, even while the screen stands still; `None` before the first one.
+    pub state: Option<State>,
+    /// Time of the newest snapshot; `None` before the first one.
     pub answered: Option<Duration>,
     /// Reason why the last question failed; `None` if it was answered.
     pub trouble: Option<Trouble>,
@@ -150,6 +152,7 @@ impl Model {
             now: Duration::ZERO,
             is_coloured,
             snapshot: None,
+            state: None,
             answered: None,
             trouble: None,
             paused: None,
@@ -174,9 +177,9 @@ impl Model {
         }
     }
 
-    fn take_state(&mut self, state: Result<Snapshot, Trouble>) {
-        let state = match state {
-            Ok(state) => state,
+    fn take_state(&mut self, snapshot: Result<Snapshot, Trouble>) {
+        let snapshot = match snapshot {
+            Ok(snapshot) => snapshot,
             Err(trouble) => {
                 self.trouble = Some(trouble);
                 return;
@@ -184,8 +187,9 @@ impl Model {
         };
         self.trouble = None;
         self.answered = Some(self.now);
+        self.state = Some(snapshot.state.clone());
         if self.may_change(self.snapshot.is_some()) {
-            self.snapshot = Some(state);
+            self.snapshot = Some(snapshot);
             self.choose_first_symbol();
         }
     }

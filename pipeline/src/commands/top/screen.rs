@@ -55,15 +55,15 @@ pub fn state_words(model: &Model, palette: Palette) -> (&'static str, String, St
         let (sign, style) = palette.level(level);
         (sign, words, style)
     };
-    match (model.link(), &model.snapshot) {
+    match (model.link(), &model.state) {
         (Link::Asking, _) | (Link::Answers, None) => told("", format!("asking {}", model.url)),
         (Link::Silent(silence), _) => told("down", format!("no answer since {}", span(silence))),
         (Link::Refuses, _) => {
             told("down", model.trouble.as_ref().map(ToString::to_string).unwrap_or_default())
         }
         (Link::Answers, Some(state)) => {
-            let words = if state.state.words.is_empty() { &state.state.level } else { &state.state.words };
-            told(&state.state.level, words.clone())
+            let words = if state.words.is_empty() { &state.level } else { &state.words };
+            told(&state.level, words.clone())
         }
     }
 }
@@ -111,9 +111,8 @@ fn second_line(model: &Model, room: usize, palette: Palette) -> Line<'static> {
     if let (Link::Silent(_), Some(trouble)) = (model.link(), &model.trouble) {
         return faint(&shown(&format!("{}: {trouble}; asking again", model.url)));
     }
-    let Some(state) = &model.snapshot else { return Line::default() };
+    let (Some(state), Some(snapshot)) = (&model.state, &model.snapshot) else { return Line::default() };
     let troubled: Vec<Span<'static>> = state
-        .state
         .components
         .iter()
         .filter(|component| component.level != "ok")
@@ -126,7 +125,7 @@ fn second_line(model: &Model, room: usize, palette: Palette) -> Line<'static> {
     if !troubled.is_empty() {
         return Line::from(troubled);
     }
-    let totals = &state.totals;
+    let totals = &snapshot.totals;
     let words = [
         (totals.ticks, "ticks"),
         (totals.signals, "signals"),

@@ -441,13 +441,17 @@ fn a_symbol_is_found_by_a_part_of_its_name() {
 }
 
 #[test]
-fn a_screen_stands_still_and_tells_a_silence() {
+fn a_screen_that_stands_still_tells_troubles() {
     let mut model = model();
     press(&mut model, " ");
     let mut next = state();
     next.totals.ticks = 3_000_000;
     answer(&mut model, 4_000, Ok(next.clone()));
     shows(&text(&model, 100, 24), &["caught up  stands still since 3 s", "2,000,000 ticks"]);
+    let mut degraded = next.clone();
+    (degraded.state.level, degraded.state.words) = ("degraded".to_owned(), "lane 1 lost".to_owned());
+    answer(&mut model, 4_000, Ok(degraded));
+    shows(&text(&model, 100, 24), &["▲ lane 1 lost  stands still since 3 s", "2,000,000 ticks"]);
     answer(&mut model, 7_000, Err(Trouble::Silent("gone".to_owned())));
     shows(&text(&model, 100, 24), &["no answer since 3 s  stands still since 6 s"]);
     press(&mut model, " ");
