@@ -20,6 +20,7 @@ mod risk;
 mod run;
 mod show;
 mod simulate;
+mod top;
 mod train;
 
 use std::path::PathBuf;
@@ -55,6 +56,7 @@ pub use risk::{
 pub use run::{DemoArgs, ListenArg, ReadyArgs, RunArgs};
 pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, ListFormat, TailArgs, TopicsArgs, TopicsCommand};
 pub use simulate::{Experiment, SimulateArgs, SimulateFormat};
+pub use top::TopArgs;
 pub use train::{CompareArgs, NetworkKind, TrainArgs, TrainCommand};
 
 use crate::commands;
@@ -108,6 +110,8 @@ pub enum Command {
     Run(RunArgs),
     /// Ask a running pipeline whether it is ready
     Ready(ReadyArgs),
+    /// Watch a running pipeline in the terminal
+    Top(TopArgs),
     /// Publish ticks from recordings, dumps or a synthetic market
     Feed(FeedArgs),
     /// Replay a recorded run and compare
@@ -237,6 +241,10 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         }
         Command::Run(args) => commands::run::execute(args, &settings, terminal),
         Command::Ready(args) => commands::ready::execute(args, &settings.endpoint),
+        #[cfg(feature = "top")]
+        Command::Top(args) => commands::top::execute(args, &settings.endpoint),
+        #[cfg(not(feature = "top"))]
+        Command::Top(_) => Err(UsageError::not_built("top", "top").into()),
         Command::Feed(args) => commands::feed::execute(args, &settings),
         Command::Replay(args) => commands::replay::execute(args, &settings),
         Command::Risk(args) => commands::risk::execute(args, &settings),

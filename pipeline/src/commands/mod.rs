@@ -20,6 +20,8 @@ pub mod run;
 #[cfg(feature = "lab")]
 pub mod simulate;
 pub mod tail;
+#[cfg(feature = "top")]
+pub mod top;
 pub mod topics;
 pub mod train;
 

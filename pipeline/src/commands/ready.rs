@@ -1,14 +1,13 @@
 //! `warptape ready`: tells whether a running pipeline is ready, for health checks of containers and for scripts.
 
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 
 use crate::cli::{DIVERGED, ReadyArgs};
-use crate::endpoint::{DEFAULT_PORT, reachable};
+use crate::endpoint::url_of;
 use crate::http_agent::http_agent;
 use crate::printable::{printable_line, stdout};
 use crate::settings::EndpointSettings;
@@ -18,7 +17,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// Asks the pipeline, and prints the answer.
 pub fn execute(args: &ReadyArgs, settings: &EndpointSettings) -> anyhow::Result<ExitCode> {
-    let url = args.url.clone().unwrap_or_else(|| url_of(settings));
+    let url = args.url.clone().unwrap_or_else(|| format!("{}/readyz", url_of(settings)));
     let asked = http_agent(ANSWER_MAX, ANSWER_MAX).get(&url).call();
     let mut answer = asked.with_context(|| {
         format!("{url} does not answer: check that `warptape run` listens there (--listen)")
@@ -32,12 +31,4 @@ pub fn execute(args: &ReadyArgs, settings: &EndpointSettings) -> anyhow::Result<
     writeln!(out, "{}", printable_line(text.trim_end()))?;
     out.flush()?;
     Ok(if is_ready { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
-}
-
-/// Returns the address of the pipeline's readiness page.
-fn url_of(settings: &EndpointSettings) -> String {
-    let default = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
-    let address = settings.listen.parse().map_or(default, reachable);
-    let scheme = if settings.tls_certificate.as_os_str().is_empty() { "http" } else { "https" };
-    format!("{scheme}://{address}/readyz")
 }

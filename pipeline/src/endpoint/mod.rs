@@ -31,7 +31,7 @@ mod tls;
 mod verifier;
 mod view;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -168,8 +168,16 @@ pub fn listen(address: &str) -> Result<TcpListener, EndpointError> {
     TcpListener::bind(address).map_err(|source| EndpointError::Listen { address: address.to_owned(), source })
 }
 
+/// Returns the URL of the endpoint of these settings, or the default one, from this machine.
+pub fn url_of(settings: &EndpointSettings) -> String {
+    let default = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
+    let address = settings.listen.parse().map_or(default, reachable);
+    let scheme = if settings.tls_certificate.as_os_str().is_empty() { "http" } else { "https" };
+    format!("{scheme}://{address}")
+}
+
 /// Returns an address to connect to: one that stands for all of a machine's becomes the one of this machine.
-pub fn reachable(mut address: SocketAddr) -> SocketAddr {
+fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
             SocketAddr::V4(_) => [127, 0, 0, 1].into(),

@@ -1,21 +1,16 @@
 //! `replay debug` for a user in a terminal, provided by tmux, and for scripts.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use warptape_eventlog::SqliteLog;
 
-use super::processes::{
-    DEADLINE, Running, WARPTAPE, folder, run_until_drained, texts, warptape, warptape_with,
-};
+use super::processes::{Running, folder, run_until_drained, texts, warptape, warptape_with};
+use super::tmux::Tmux;
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const SETTINGS: [(&str, &str); 2] =
     [("WARPTAPE__ENGINE__DEVICES", "cpu:2"), ("WARPTAPE__SCHEDULER__BATCH_ROWS_MAX", "700")];
-/// Text of the shell at the command's end, before the exit code.
-const ENDED: &str = "ended with";
 
 /// Records a run in a log.
 fn recorded(path: &Path) {
@@ -27,98 +22,9 @@ fn recorded(path: &Path) {
     run.stop("TERM");
 }
 
-/// A terminal of 120 columns and 40 lines in a tmux server of its own, which ends with it.
-struct Tmux<'a> {
-    folder: &'a Path,
-}
-
-impl<'a> Tmux<'a> {
-    fn start(folder: &'a Path) -> Self {
-        let tmux = Self { folder };
-        let size = ["-x", "120", "-y", "40"];
-        tmux.run(&[&["new-session", "-d"][..], &size, &["env", "PS1=ready ", "sh", "-i"]].concat());
-        tmux
-    }
-
-    fn run(&self, arguments: &[&str]) -> String {
-        let output = Command::new("tmux")
-            .args(["-f", "/dev/null", "-S"])
-            .arg(self.folder.join("tmux"))
-            .args(arguments)
-            .current_dir(self.folder)
-            .env_remove("TMUX")
-            .env("TERM", "xterm-256color")
-            .env("LC_ALL", "C.UTF-8")
-            .env("WARPTAPE", WARPTAPE)
-            .stdin(Stdio::null())
-            .output()
-            .expect("tmux is installed: tests/run does it, from the Debian package of this name");
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "tmux {arguments:?}: {error}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    /// Presses keys, by tmux's names for them.
-    fn press(&self, keys: &[&str]) {
-        self.run(&[&["send-keys"], keys].concat());
-    }
-
-    /// Types text unchanged.
-    fn write(&self, text: &str) {
-        self.run(&["send-keys", "-l", text]);
-    }
-
-    /// Types a command.
-    fn command(&self, text: &str) {
-        self.write(text);
-        self.press(&["Enter"]);
-    }
-
-    /// Waits until the screen shows all of these texts, and returns it.
-    #[track_caller]
-    fn await_screen(&self, expected: &[&str]) -> String {
-        let until = Instant::now() + DEADLINE;
-        loop {
-            let screen = self.run(&["capture-pane", "-p"]);
-            let missing: Vec<_> = expected.iter().filter(|text| !screen.contains(**text)).collect();
-            if missing.is_empty() {
-                return screen;
-            }
-            assert!(Instant::now() < until, "{missing:?} is not shown:\n{screen}");
-            std::thread::park_timeout(Duration::from_millis(20));
-        }
-    }
-
-    /// True if a full screen is shown instead of the shell's.
-    fn is_on_other_screen(&self) -> bool {
-        self.run(&["display-message", "-p", "#{alternate_on}"]).trim() == "1"
-    }
-
-    /// Starts the command; the shell prints afterwards its exit code, and whether the terminal is as before.
-    fn debug(&self, arguments: &str) {
-        let command = format!("stty -g >before; \"$WARPTAPE\" replay debug {arguments} --log sqlite:w.db; ");
-        let after = "printf 'ended %s %s, ' with $?; stty -g >after; cmp before after && echo restored";
-        self.command(&(command + after));
-    }
-
-    #[track_caller]
-    fn await_end(&self, code: i32) {
-        let screen = self.await_screen(&[&format!("{ENDED} {code}, restored")]);
-        assert!(!self.is_on_other_screen(), "{screen}");
-        assert_eq!(self.run(&["display-message", "-p", "#{cursor_flag}"]).trim(), "1", "the cursor is shown");
-        self.command("clear");
-        let until = Instant::now() + DEADLINE;
-        while self.run(&["capture-pane", "-p"]).contains(ENDED) {
-            assert!(Instant::now() < until, "the screen is not cleared");
-        }
-    }
-}
-
-impl Drop for Tmux<'_> {
-    fn drop(&mut self) {
-        let socket = self.folder.join("tmux");
-        drop(Command::new("tmux").arg("-S").arg(socket).arg("kill-server").output());
-    }
+/// Starts the command in a terminal.
+fn debug(tmux: &Tmux<'_>, arguments: &str) {
+    tmux.start_command(&format!("\"$WARPTAPE\" replay debug {arguments} --log sqlite:w.db"));
 }
 
 #[test]
@@ -128,7 +34,7 @@ fn a_journal_is_stepped_through_in_a_terminal() {
     recorded(path);
     let tmux = Tmux::start(path);
 
-    tmux.debug("");
+    debug(&tmux, "");
     tmux.await_screen(&["sequence 0 ", "as recorded", "Started: process", "0 cpu:0", "? lists the keys"]);
     assert!(tmux.is_on_other_screen());
     tmux.press(&["n"]);
@@ -162,7 +68,7 @@ fn a_journal_is_stepped_through_in_a_terminal() {
     tmux.press(&["q"]);
     tmux.await_end(0);
 
-    tmux.debug("--at 1 --break 'input=Arrived'");
+    debug(&tmux, "--at 1 --break 'input=Arrived'");
     tmux.await_screen(&["sequence 1 "]);
     tmux.press(&["c"]);
     tmux.await_screen(&["Arrived: "]);
@@ -176,13 +82,9 @@ fn a_signal_gives_the_terminal_back() {
     let path = folder.path();
     recorded(path);
     let tmux = Tmux::start(path);
-    tmux.debug("");
+    debug(&tmux, "");
     tmux.await_screen(&["sequence 0 "]);
-    let shell = tmux.run(&["display-message", "-p", "#{pane_pid}"]).trim().to_owned();
-    let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
-    let process = children.expect("a shell").trim().to_owned();
-    let status = Command::new("kill").args(["-TERM", &process]).status().expect("kill runs");
-    assert!(status.success(), "no process {process:?}");
+    tmux.signal("TERM");
     tmux.await_end(0);
 }
 

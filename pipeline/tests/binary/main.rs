@@ -75,6 +75,8 @@ mod start_page;
 mod strangers;
 mod tables;
 mod timeline;
+mod tmux;
+mod top;
 mod verified_twice;
 mod verifier;
 mod what_if;

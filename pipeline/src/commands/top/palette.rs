@@ -1,0 +1,66 @@
+//! Styles by meaning. Each meaning has a sign or a word as well, so that nothing is lost without colours.
+
+use ratatui::style::{Color, Modifier, Style};
+
+/// Styles of a terminal with colours, or without.
+#[derive(Clone, Copy, Debug)]
+pub struct Palette {
+    /// True if the terminal shows colours.
+    pub is_coloured: bool,
+}
+
+impl Palette {
+    fn of(self, colour: Color, without: Modifier) -> Style {
+        if self.is_coloured { Style::new().fg(colour) } else { Style::new().add_modifier(without) }
+    }
+
+    /// Something is as it should be.
+    pub fn good(self) -> Style {
+        self.of(Color::Green, Modifier::empty())
+    }
+
+    /// Something needs a look.
+    pub fn warning(self) -> Style {
+        self.of(Color::Yellow, Modifier::BOLD)
+    }
+
+    /// Something is lost or wrong.
+    pub fn bad(self) -> Style {
+        self.of(Color::Red, Modifier::BOLD).add_modifier(Modifier::BOLD)
+    }
+
+    /// Titles and lines of measured values.
+    pub fn accent(self) -> Style {
+        self.of(Color::Cyan, Modifier::empty())
+    }
+
+    /// Headers of columns and other words beside values.
+    pub fn faint(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    /// The selected row.
+    pub fn selected(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
+    }
+
+    /// Returns the sign and the style of a level of health: `ok`, `degraded`, `down` or another word.
+    pub fn level(self, level: &str) -> (&'static str, Style) {
+        match level {
+            "ok" => ("●", self.good()),
+            "degraded" => ("▲", self.warning()),
+            "down" => ("✖", self.bad()),
+            _ => ("?", self.faint()),
+        }
+    }
+
+    /// Returns the style of a lane's state.
+    pub fn lane(self, state: &str) -> Style {
+        match state {
+            "working" => self.good(),
+            "idle" => Style::new(),
+            "lost" => self.bad(),
+            _ => self.warning(),
+        }
+    }
+}
