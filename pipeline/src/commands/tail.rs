@@ -5,6 +5,7 @@
 pub mod inputs;
 pub(super) mod json_line;
 pub(super) mod layout;
+mod lines;
 pub(super) mod readable;
 pub mod reasons;
 pub(super) mod rows;
@@ -20,6 +21,8 @@ use warptape_eventlog::{Consumer, EventLog, Fetched, Record, TopicInfo, TopicPar
 use warptape_hot::UnknownSymbol;
 use warptape_schemas::journal::{Input, JournalEntry, Started};
 use warptape_schemas::{Describer, decode_journal_entry};
+
+pub use self::lines::{Lines, Polled};
 
 use self::json_line::JsonLine;
 
