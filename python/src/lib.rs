@@ -1,5 +1,4 @@
-//! The native half of the Python package `warptape`. What users see is in python/warptape, which hands work to this
-//! module.
+//! The native half of the Python package `warptape`. Users see python/warptape, which hands work to this module.
 //!
 //! Rows leave and enter by Arrow's C stream interface, other answers as JSON. Long work runs without the lock of the
 //! interpreter, and ends early on Ctrl-C.

@@ -138,7 +138,7 @@ fn integers(name: &str, column: &dyn Array) -> anyhow::Result<Vec<i64>> {
         DataType::Null => vec![0; column.len()],
         other => bail!("column {name} has the type {other}; give a timestamp or integers"),
     };
-    // What stands below a null is not defined.
+    // The value below a null is not defined.
     let is_there = |row: usize| !column.is_null(row);
     Ok(values.into_iter().enumerate().map(|(row, value)| if is_there(row) { value } else { 0 }).collect())
 }
