@@ -42,6 +42,8 @@ def decimal_text(number: Any) -> str:
         return ""
     if isinstance(number, str):
         return number
+    if hasattr(number, "item"):  # numpy
+        number = number.item()
     if isinstance(number, float):
-        number = Decimal(repr(float(number)))
+        number = Decimal(repr(number))
     return format(number, "f") if isinstance(number, Decimal) else str(number)
