@@ -23,6 +23,7 @@ mod simulate;
 mod top;
 mod train;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -148,9 +149,11 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Runs the command line of this process.
-pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+/// Runs a command line; its first argument is the name of the command.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let name = arguments.first().and_then(|name| name.to_str()).unwrap_or("warptape").to_owned();
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             if error.use_stderr() && LogFormat::guessed() == LogFormat::Json {
@@ -171,7 +174,7 @@ pub fn main() -> ExitCode {
         .and_then(|()| Ok(format.map(drop)?))
         .and_then(|()| interrupt::outlive_file_limit().context("cannot watch for signals"))
         .and_then(|()| warptape_eventlog::say_before_sigbus().context("cannot watch for signals"));
-    match started.and_then(|()| execute(&cli, &terminal)) {
+    match started.and_then(|()| execute(&cli, &name, &terminal)) {
         Ok(code) => code,
         Err(error) => {
             let code = exit_code(&error);
@@ -184,7 +187,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Returns an error's text with its causes, each of them once: some messages already contain their cause.
-fn told(error: &anyhow::Error) -> String {
+pub(crate) fn told(error: &anyhow::Error) -> String {
     let mut told = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         if !told.contains(&cause) {
@@ -206,7 +209,7 @@ fn reads_networks(command: &Command) -> bool {
     matches!(command, Command::Demo(_) | Command::Run(_) | Command::Config(_))
 }
 
-fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+fn execute(cli: &Cli, name: &str, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let mut sources = sources(cli)?;
     if let Command::Demo(args) = &cli.command {
         prefer_for_demo(args, &mut sources)?;
@@ -236,8 +239,7 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let (settings, _) = settings::load(&sources)?;
     match &cli.command {
         Command::Demo(args) => {
-            let again = std::env::args().next().unwrap_or_else(|| "warptape".to_owned());
-            commands::demo::execute(args, &settings, &again, cli.config.as_deref(), terminal)
+            commands::demo::execute(args, &settings, name, cli.config.as_deref(), terminal)
         }
         Command::Run(args) => commands::run::execute(args, &settings, terminal),
         Command::Ready(args) => commands::ready::execute(args, &settings.endpoint),
@@ -282,7 +284,8 @@ fn prefer_for_demo(args: &DemoArgs, sources: &mut Sources) -> anyhow::Result<()>
     Ok(())
 }
 
-fn sources(cli: &Cli) -> anyhow::Result<Sources> {
+/// Returns the settings of the environment.
+pub(crate) fn environment() -> Result<Vec<(String, String)>, UsageError> {
     let mut environment = Vec::new();
     for (name, value) in std::env::vars_os() {
         let Some(name) = name.to_str().filter(|name| name.starts_with(settings::ENVIRONMENT_PREFIX)) else {
@@ -294,6 +297,12 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
         })?;
         environment.push((name.to_owned(), value));
     }
+    Ok(environment)
+}
+
+/// Returns the sources of the settings of a command line.
+fn sources(cli: &Cli) -> anyhow::Result<Sources> {
+    let environment = environment()?;
     let log = cli.log.iter().map(|url| Assignment {
         giver: "--log",
         key: "log.url",

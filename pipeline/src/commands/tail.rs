@@ -7,6 +7,7 @@ mod filter;
 pub mod inputs;
 pub(super) mod json_line;
 pub(super) mod layouts;
+mod lines;
 mod names;
 mod printer;
 pub(super) mod readable;
@@ -21,6 +22,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use warptape_eventlog::{Consumer, EventLog, Fetched, TopicInfo, TopicPartition};
+
+pub use self::lines::{Lines, Polled};
 
 use self::names::Names;
 use self::printer::Printer;

@@ -12,11 +12,14 @@
 mod batches;
 mod cell;
 mod declared;
+mod entries;
 mod file;
 mod follow;
 mod journal;
 mod latency;
+mod reader;
 mod reading;
+mod results;
 mod rows;
 mod signals;
 mod table;
@@ -33,6 +36,7 @@ use warptape_replay::{ExportOptions, ExportProgress, ReplayError};
 pub use self::batches::Batches;
 pub use self::file::TableFormat;
 pub use self::follow::Follow;
+pub use self::reader::{RowFilter, RowTopic, TopicReader};
 pub use self::rows::{ROWS_MAX, TEXT_BYTES_DUE, TableBatch};
 pub use self::table::{
     Column, ColumnKind, DECIMAL_DIGITS, PRICE_SCALE, SIZE_SCALE, TABLES, Table, documented,

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use indicatif::HumanCount;
-use warptape_replay::ReplayError;
 use warptape_replay::chain::{Slow, Slowest, SlowestOptions, slowest};
+use warptape_replay::{ReplayError, ReplayProgress};
 
 use super::chain::{holder, lane_meanwhile, parts};
 use crate::cli::{ListFormat, SlowestArgs};
@@ -20,12 +20,8 @@ use crate::settings::Settings;
 /// Lists the slowest signals.
 pub fn execute(args: &SlowestArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let integers = Integers::of(args.raw, args.output == ListFormat::Json)?;
-    let count = usize::try_from(args.count).unwrap_or(usize::MAX);
-    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
-    let options = super::sources(settings, schemas);
-    let wanted = SlowestOptions { count, window: args.window.window()?, partition: args.partition };
     let bar = super::progress_bar();
-    let found = slowest(&*log, &options, wanted, &mut |progress| super::show(&bar, progress));
+    let found = answer(args, settings, &mut |progress| super::show(&bar, progress));
     bar.finish_and_clear();
     let found = found?;
     let mut stdout = stdout();
@@ -40,6 +36,19 @@ pub fn execute(args: &SlowestArgs, settings: &Settings) -> anyhow::Result<ExitCo
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the slowest signals.
+pub fn answer(
+    args: &SlowestArgs,
+    settings: &Settings,
+    progress: &mut dyn FnMut(ReplayProgress),
+) -> anyhow::Result<Slowest> {
+    let count = usize::try_from(args.count).unwrap_or(usize::MAX);
+    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
+    let options = super::sources(settings, schemas);
+    let wanted = SlowestOptions { count, window: args.window.window()?, partition: args.partition };
+    Ok(slowest(&*log, &options, wanted, progress)?)
 }
 
 fn table(found: &Slowest, room: Room) -> String {

@@ -30,13 +30,21 @@ const BAR_WITHOUT_SYMBOL: &str =
 
 /// Explains the subject of the arguments.
 pub fn execute(args: &WhyArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
-    let options = super::sources(settings, schemas);
     let bar = super::progress_bar();
-    let printed = explain(args, &*log, &options, &mut |progress| super::show(&bar, progress));
+    let printed = answer(args, settings, &mut |progress| super::show(&bar, progress));
     bar.finish_and_clear();
     write!(stdout(), "{}", printed?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the explanation in the format of the arguments.
+pub fn answer(
+    args: &WhyArgs,
+    settings: &Settings,
+    progress: &mut dyn FnMut(ReplayProgress),
+) -> anyhow::Result<String> {
+    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
+    explain(args, &*log, &super::sources(settings, schemas), progress)
 }
 
 /// The form in which an explanation is printed.
