@@ -105,7 +105,7 @@ struct Shared {
     asked_at_ns: AtomicI64,
     clock: Clock,
     /// One explanation at a time.
-    explaining: Semaphore,
+    explaining: Arc<Semaphore>,
 }
 
 /// Counts as a stream until it is dropped.
@@ -155,7 +155,7 @@ impl LivePage {
             streams: AtomicUsize::new(0),
             asked_at_ns: AtomicI64::new(i64::MIN / 2),
             clock,
-            explaining: Semaphore::new(1),
+            explaining: Arc::new(Semaphore::new(1)),
         });
         let explains = watched.explains.clone();
         let verifying = match (&watched.verify, watched.verify_percent) {
@@ -222,11 +222,15 @@ impl LivePage {
         let Some(subject) = subject(query) else {
             return Answer::Wrong("give signal=PARTITION:OFFSET, entry=JOURNAL:SEQUENCE or request=ID");
         };
-        let Ok(_permit) = self.shared.explaining.try_acquire() else {
+        let Ok(permit) = self.shared.explaining.clone().try_acquire_owned() else {
             return Answer::Busy("another explanation is being made: try again in a second");
         };
         let (log, explains) = (self.log.clone(), self.explains.clone());
-        let explained = tokio::task::spawn_blocking(move || explains.why(&*log, &subject));
+        let explained = tokio::task::spawn_blocking(move || {
+            // Held until the work ends, even if its client leaves or waits no longer.
+            let _permit = permit;
+            explains.why(&*log, &subject)
+        });
         match timeout(WHY_WAIT, explained).await {
             Ok(Ok(Ok(text))) => Answer::Text(text),
             Ok(Ok(Err(reason))) => Answer::Missing(reason),
