@@ -2,6 +2,7 @@
 //!
 //! A page shows what happens now. Records that the share does not suffice for are skipped, and counted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,8 @@ pub(super) struct Reading {
     /// Partition of the journal of this process.
     journal: i32,
     open: Option<Open>,
+    /// Offsets before which records were read, of partitions read before: none is shown or counted twice.
+    read_to: BTreeMap<TopicPartition, i64>,
     /// Records passed over so far.
     pub(super) skipped: u64,
 }
@@ -42,19 +45,25 @@ struct Open {
 
 impl Reading {
     pub(super) fn new(log: Arc<dyn EventLog>, topics: Topics, journal: i32) -> Self {
-        Self { log, topics, journal, open: None, skipped: 0 }
+        Self { log, topics, journal, open: None, read_to: BTreeMap::new(), skipped: 0 }
     }
 
     /// Closes the readers: nobody looks at the page.
     pub(super) fn close(&mut self) {
-        self.open = None;
+        let Some(mut open) = self.open.take() else { return };
+        for source in open.sources {
+            // A reader that failed may not know its place.
+            if let Ok(position) = open.reader.position(&source) {
+                self.read_to.insert(source, position);
+            }
+        }
     }
 
     /// Reads what came, within the bounded time. After an error the next call begins anew.
     pub(super) fn read(&mut self, partitions: &[i32], seen: &mut Seen) -> Result<(), LogError> {
         let read = self.read_on(partitions, seen);
         if read.is_err() {
-            self.open = None;
+            self.close();
         }
         read
     }
@@ -62,6 +71,7 @@ impl Reading {
     fn read_on(&mut self, partitions: &[i32], seen: &mut Seen) -> Result<(), LogError> {
         let began = Instant::now();
         if self.open.as_ref().is_none_or(|open| open.partitions != partitions) {
+            self.close();
             self.open = Some(self.open(partitions)?);
         }
         let Some(open) = &mut self.open else { return Ok(()) };
@@ -81,7 +91,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Opens a reader a little before the end of each partition.
+    /// Opens a reader a little before the end of each partition, but after what was read before.
     fn open(&self, partitions: &[i32]) -> Result<Open, LogError> {
         let of = |topic: &str, partition| TopicPartition { topic: topic.to_owned(), partition };
         let mut sources = vec![of(&self.topics.journal, self.journal)];
@@ -97,7 +107,8 @@ impl Reading {
         let mut reader = self.log.reader(&sources)?;
         for source in &sources {
             let range = reader.offsets(source)?;
-            reader.seek(source, range.first.max(range.next - BACK_RECORDS))?;
+            let read_to = self.read_to.get(source).map_or(0, |read_to| (*read_to).min(range.next));
+            reader.seek(source, range.first.max(range.next - BACK_RECORDS).max(read_to))?;
         }
         Ok(Open { reader, sources, partitions: partitions.to_vec() })
     }
