@@ -266,10 +266,11 @@ impl Making {
         }
         if !self.has_started {
             let (topics, ordinal) = (&self.watched.topics, self.watched.ordinal);
-            // Without it, words lack the devices of lanes and the limits of decisions.
-            self.seen.started =
-                warptape_replay::started_of(&*self.log, &topics.journal, ordinal).ok().flatten();
-            self.has_started = self.seen.started.is_some();
+            // Without it, words lack the devices of lanes and the limits of decisions. A journal without one was searched
+            // as a whole, so it is not searched again.
+            if let Ok(started) = warptape_replay::started_of(&*self.log, &topics.journal, ordinal) {
+                (self.seen.started, self.has_started) = (started, true);
+            }
         }
         let partitions: Vec<i32> =
             view.engine.status.partitions.iter().map(|partition| partition.partition).collect();
