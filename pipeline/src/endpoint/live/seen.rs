@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use warptape_engine::payload_of;
 use warptape_eventlog::Record;
-use warptape_schemas::journal::{Input, Started};
+use warptape_schemas::journal::{Input, JournalEntry, Started};
 use warptape_schemas::{Describer, decode_journal_entry, decode_signal};
 
 use super::Explains;
@@ -85,8 +85,12 @@ impl Seen {
 
     /// Takes entries of the journal of this process.
     pub(super) fn see_entries(&mut self, journal: i32, records: &[Record]) {
-        for record in records {
-            let Ok(entry) = decode_journal_entry(&record.value) else { continue };
+        let entries: Vec<JournalEntry> =
+            records.iter().filter_map(|record| decode_journal_entry(&record.value).ok()).collect();
+        let decided = entries.iter().filter(|entry| !entry.decisions.is_empty()).count();
+        // Words are made of those alone that are shown.
+        let mut passed_over = decided.saturating_sub(ENTRIES_MAX);
+        for entry in entries {
             self.newest_sequence = Some(entry.sequence);
             match &entry.input {
                 Input::Started(started) => self.started = Some((**started).clone()),
@@ -96,6 +100,10 @@ impl Seen {
                 _ => {}
             }
             if entry.decisions.is_empty() {
+                continue;
+            }
+            if passed_over > 0 {
+                passed_over -= 1;
                 continue;
             }
             let (words, mut reasons) = self.explains.entry(&entry, self.started.as_ref());
