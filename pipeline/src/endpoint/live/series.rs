@@ -130,7 +130,8 @@ fn candle(encoded: &[u8]) -> Option<Candle> {
         close,
         volume,
         trades: bar.trades,
-        indicators: fixed.chain(further).collect(),
+        // JSON has no other numbers.
+        indicators: fixed.chain(further).filter(|(_, value)| value.is_finite()).collect(),
     })
 }
 

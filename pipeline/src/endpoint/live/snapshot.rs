@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// State of the pipeline at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -199,8 +199,14 @@ pub struct Signal {
     pub bar: String,
     /// End of the bar.
     pub end: String,
-    /// Value of the signal.
+    /// Value of the signal; null for one that is no number.
+    #[serde(deserialize_with = "number")]
     pub value: f64,
+}
+
+/// Reads a number, or null as NaN: JSON has no other form for it.
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 /// An entry of the journal with its decisions.
@@ -306,4 +312,18 @@ pub struct Candle {
     pub trades: i64,
     /// Indicators by name, without those that have no value yet.
     pub indicators: BTreeMap<String, f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_no_number_can_be_read_again() {
+        for value in [f64::NAN, f64::INFINITY] {
+            let written = serde_json::to_string(&Signal { value, ..Signal::default() }).expect("JSON");
+            let read: Signal = serde_json::from_str(&written).expect("a signal");
+            assert!(read.value.is_nan(), "{written}");
+        }
+    }
 }
