@@ -296,8 +296,8 @@ fn parameter(query: &str, name: &str) -> Option<String> {
         bytes.push(match byte {
             b'+' => b' ',
             b'%' => {
-                let digits = [rest.next()?, rest.next()?];
-                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
             }
             byte => byte,
         });
@@ -343,13 +343,13 @@ pub(super) mod tests {
 
     #[test]
     fn parameters_are_decoded_and_bad_ones_are_none() {
-        let query = "symbol=SYNTH%3AAAAA&bar=1s&empty=&bad=%zz&cut=%4&words=a+b&bytes=%ff";
+        let query = "symbol=SYNTH%3AAAAA&bar=1s&empty=&bad=%zz&sign=%+4&cut=%4&words=a+b&bytes=%ff";
         let of = |name| parameter(query, name);
         assert_eq!(of("symbol").as_deref(), Some("SYNTH:AAAA"));
         assert_eq!((of("bar").as_deref(), of("words").as_deref()), (Some("1s"), Some("a b")));
         assert_eq!(
-            [of("empty"), of("bad"), of("cut"), of("bytes"), of("sym")],
-            [None, None, None, None, None]
+            [of("empty"), of("bad"), of("sign"), of("cut"), of("bytes"), of("sym")],
+            [None, None, None, None, None, None]
         );
     }
 
