@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::client::{News, Subject, Trouble, Wish};
-use crate::endpoint::live::snapshot::{Candles, Snapshot, State};
+use crate::endpoint::live::snapshot::{Candles, Risk, Snapshot, State};
 
 /// Age of the newest answer from which the endpoint counts as silent.
 const SILENT_AFTER: Duration = Duration::from_secs(2);
@@ -134,7 +134,7 @@ pub struct Model {
     pub paused: Option<Duration>,
     /// The pane that keys act on.
     pub focus: Pane,
-    /// Place of the selected row of each pane; `None` for the first row, even as rows come before it.
+    /// Key of the selected row of each pane; `None` for the first row, even as rows come before it.
     selected: [Option<String>; Pane::ALL.len()],
     /// The chosen candles; `None` until a state names symbols.
     pub wish: Option<Wish>,
@@ -278,6 +278,20 @@ impl Model {
         }
     }
 
+    /// Returns the keys of a pane's rows, which stay the same while other rows come.
+    fn row_keys(&self, pane: Pane) -> Vec<String> {
+        let (Pane::Risk, Some(Snapshot { risk, .. })) = (pane, &self.snapshot) else {
+            return self.places(pane).into_iter().map(str::to_owned).collect();
+        };
+        // A request and its answer have the same id, and an id may be used again.
+        let key = |(index, of): (usize, &Risk)| {
+            let is_same = |older: &&Risk| older.id == of.id && older.outcome == of.outcome;
+            let older = risk[index + 1..].iter().filter(is_same).count();
+            format!("{older} {} {}", of.outcome, of.id)
+        };
+        risk.iter().enumerate().map(key).collect()
+    }
+
     /// Returns the index of a pane's selected row. A row that left the state is followed by the last one.
     pub fn selected(&self, pane: Pane) -> usize {
         let Some(place) = &self.selected[pane as usize] else { return 0 };
@@ -287,8 +301,8 @@ impl Model {
                 place.parse().unwrap_or(0).min(self.rows(pane).saturating_sub(1))
             }
             _ => {
-                let places = self.places(pane);
-                places.iter().position(|one| one == place).unwrap_or(places.len().saturating_sub(1))
+                let keys = self.row_keys(pane);
+                keys.iter().position(|one| one == place).unwrap_or(keys.len().saturating_sub(1))
             }
         }
     }
@@ -312,7 +326,7 @@ impl Model {
         let index = self.selected(pane).saturating_add_signed(steps).min(self.rows(pane).saturating_sub(1));
         let place = match pane {
             Pane::Lanes | Pane::Partitions | Pane::Stores => Some(index.to_string()),
-            _ => self.places(pane).get(index).map(|place| (*place).to_owned()),
+            _ => self.row_keys(pane).into_iter().nth(index),
         };
         self.selected[pane as usize] = place.filter(|_| index > 0);
     }

@@ -13,7 +13,7 @@ use super::keys::{Action, KEYS};
 use super::model::{Link, Mode, Model, Pane};
 use super::plain::line;
 use super::screen::draw;
-use crate::endpoint::live::snapshot::{Candle, Candles, Signal, Snapshot};
+use crate::endpoint::live::snapshot::{Candle, Candles, Risk, Signal, Snapshot};
 use crate::printable::printable_line;
 
 /// Text that acts on a terminal, has no width, is wide, or reads backwards.
@@ -412,6 +412,23 @@ fn keys_move_through_panes_and_rows() {
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     press(&mut model, "s");
     assert_eq!(model.key(interrupt), Action::Quit, "in every mode");
+}
+
+#[test]
+fn a_request_and_its_answer_are_rows_of_their_own() {
+    let mut state = state();
+    let request = state.risk[0].clone();
+    state.risk.insert(0, Risk { outcome: "OptionResult".to_owned(), ..request.clone() });
+    state.risk.push(request.clone());
+    state.risk.push(Risk { id: "desk-8".to_owned(), ..request });
+    let mut model = model();
+    answer(&mut model, 1_500, Ok(state));
+    model.focus = Pane::Risk;
+    for (row, id) in [(1, "desk-7"), (2, "desk-7"), (3, "desk-8")] {
+        press(&mut model, "↓");
+        assert_eq!(model.selected(Pane::Risk), row);
+        assert_eq!(model.subject(), Some(Subject::Request(id.to_owned())));
+    }
 }
 
 #[test]
