@@ -10,12 +10,19 @@ use super::endpoint::{begin_of, get, scrape, url_of};
 use super::processes::{Running, folder, texts, warptape};
 
 const LOG: &str = "sqlite:page.db";
+/// Requests for a snapshot; each waits for seconds.
+const TRIES: u32 = 20;
 
-/// Returns a snapshot of the page.
+/// Returns a snapshot of the page, which may take its time on a busy machine.
 fn snapshot(url: &str) -> Value {
-    let (status, text) = get(url, "/live.json", &[]);
-    assert_eq!(status, 200, "{text}");
-    serde_json::from_str(&text).expect("JSON")
+    for _ in 0..TRIES {
+        let (status, text) = get(url, "/live.json", &[]);
+        if status != 429 {
+            assert_eq!(status, 200, "{text}");
+            return serde_json::from_str(&text).expect("JSON");
+        }
+    }
+    panic!("{url} makes no snapshot")
 }
 
 /// Returns a pipeline that has read everything of a log with a synthetic market.
