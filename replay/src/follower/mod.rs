@@ -50,6 +50,7 @@ pub struct Follower<'a> {
     options: VerifyOptions,
     from_beginning: bool,
     waiting_max: usize,
+    chain_max: usize,
     /// True after the first look at the log: journals that appear later are followed from their first entries on.
     has_looked: bool,
     /// True once each of the first journals was read to its end.
@@ -70,6 +71,7 @@ impl<'a> Follower<'a> {
             options,
             from_beginning,
             waiting_max: WAITING_MAX,
+            chain_max: usize::MAX,
             has_looked: false,
             has_caught_up: false,
             journals: BTreeMap::new(),
@@ -81,6 +83,12 @@ impl<'a> Follower<'a> {
     /// Limits the transactions of a journal that wait to be compared to `waiting_max`, at least one, instead of 65,536.
     pub fn with_waiting_max(mut self, waiting_max: usize) -> Self {
         self.waiting_max = waiting_max.max(1);
+        self
+    }
+
+    /// Limits the transactions of a partition that one round compares to `chain_max`, at least one, instead of all.
+    pub fn with_chain_max(mut self, chain_max: usize) -> Self {
+        self.chain_max = chain_max.max(1);
         self
     }
 
@@ -108,7 +116,7 @@ impl<'a> Follower<'a> {
         }
         self.note_places();
         self.has_caught_up |= is_at_end && !self.journals.is_empty();
-        Ok(is_at_end)
+        Ok(is_at_end && !self.partitions.values().any(PartitionFollower::is_cut))
     }
 
     /// Reads on in all journals.
@@ -191,7 +199,7 @@ impl<'a> Follower<'a> {
         let is_headless = self.journals.values().any(JournalFollower::is_headless);
         let mut chains = Vec::new();
         for (&partition, follower) in &mut self.partitions {
-            match follower.take_chain(is_read, is_headless) {
+            match follower.take_chain(is_read, is_headless, self.chain_max) {
                 Ok(chain) if chain.is_empty() => {}
                 Ok(chain) => chains.push((partition, chain)),
                 Err(gap) => {

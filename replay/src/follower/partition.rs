@@ -90,6 +90,8 @@ pub(super) struct PartitionFollower {
     outputs: Option<[i64; 3]>,
     /// Notes on skipped parts since the notes were last taken.
     notes: Vec<String>,
+    /// True if the last chain was cut, so that more may be compared at once.
+    is_cut: bool,
 }
 
 impl PartitionFollower {
@@ -121,6 +123,11 @@ impl PartitionFollower {
     /// Takes the notes on skipped parts.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
+    }
+
+    /// True if the last chain was cut.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Number of transactions of a journal that were read but not compared.
@@ -156,8 +163,14 @@ impl PartitionFollower {
     }
 
     /// Takes the consecutive transactions from the next tick record on. It is a gap if only later ones exist and the
-    /// journals were read to their ends twice, unless a journal has lost its beginning.
-    pub(super) fn take_chain(&mut self, is_at_end: bool, is_headless: bool) -> Result<Vec<Account>, Gap> {
+    /// journals were read to their ends twice, unless a journal has lost its beginning. At most `most` are taken.
+    pub(super) fn take_chain(
+        &mut self,
+        is_at_end: bool,
+        is_headless: bool,
+        most: usize,
+    ) -> Result<Vec<Account>, Gap> {
+        self.is_cut = false;
         let Some(mut next) = self.next.or_else(|| self.begin_of_last_run()) else { return Ok(Vec::new()) };
         self.next = Some(next);
         let (mut chain, mut rest) = (Vec::new(), Vec::new());
@@ -166,6 +179,10 @@ impl PartitionFollower {
         let mut doubted = None;
         let mut waiting = std::mem::take(&mut self.waiting).into_iter().peekable();
         loop {
+            if chain.len() >= most {
+                self.is_cut = true;
+                break;
+            }
             let goes_on = waiting.peek().is_some_and(|account| account.range.first <= next);
             let taken: Option<Account> = match waiting.next_if(|_| goes_on) {
                 Some(account) if account.state != AccountState::Committed => {
@@ -553,7 +570,7 @@ mod tests {
 
     /// Takes the chain without comparing it, and returns its offset ranges.
     fn taken(follower: &mut PartitionFollower) -> Vec<(i64, i64)> {
-        let chain = follower.take_chain(true, false).unwrap_or_else(|_| panic!("no gap is expected"));
+        let chain = follower.take_chain(true, false, usize::MAX).unwrap_or_else(|_| panic!("no gap is expected"));
         let ranges: Vec<_> = chain.iter().map(|of| (of.range.first, of.range.next)).collect();
         follower.next = chain.last().map_or(follower.next, |last| Some(last.range.next));
         ranges
@@ -593,7 +610,7 @@ mod tests {
         // The follower waits while another journal may account for the ticks.
         let mut follower = of([account(0, 5, 9, Asked)]);
         follower.waiting[0].state = Committed;
-        assert!(follower.take_chain(false, false).is_ok_and(|chain| chain.is_empty()));
+        assert!(follower.take_chain(false, false, usize::MAX).is_ok_and(|chain| chain.is_empty()));
         assert_eq!(taken(&mut follower), [(5, 9)]);
     }
 
@@ -605,7 +622,7 @@ mod tests {
         follower.add(account(1, 5, 8, Committed));
         follower.add(account(1, 8, 12, Committed));
         follower.add(account(1, 12, 14, Committed));
-        let chain = follower.take_chain(true, false).unwrap_or_else(|_| panic!("no gap is expected"));
+        let chain = follower.take_chain(true, false, usize::MAX).unwrap_or_else(|_| panic!("no gap is expected"));
         let of_chain: Vec<_> = chain.iter().map(|of| (of.range.first, of.range.next)).collect();
         assert_eq!(of_chain, [(5, 9), (8, 12), (12, 14)]);
         let whole =
@@ -630,16 +647,16 @@ mod tests {
         assert_eq!(taken(&mut follower), [(0, 5)]);
         follower.add(account(1, 9, 12, Committed));
         // A missing transaction means nothing before the journals are read to their ends.
-        assert!(follower.take_chain(false, false).is_ok_and(|chain| chain.is_empty()));
+        assert!(follower.take_chain(false, false, usize::MAX).is_ok_and(|chain| chain.is_empty()));
         assert_eq!(taken(&mut follower), []);
-        let gap = follower.take_chain(true, false).err().expect("a gap");
+        let gap = follower.take_chain(true, false, usize::MAX).err().expect("a gap");
         assert_eq!((gap.sequence, gap.from, gap.to), (12, 5, 9));
         // A journal without its beginning does not account for all ticks.
         let mut follower = of([account(0, 0, 5, Committed)]);
         assert_eq!(taken(&mut follower), [(0, 5)]);
         follower.add(account(1, 9, 12, Committed));
         for expected in [vec![], vec![(9, 12)]] {
-            let chain = follower.take_chain(true, true).unwrap_or_else(|_| panic!("no gap is expected"));
+            let chain = follower.take_chain(true, true, usize::MAX).unwrap_or_else(|_| panic!("no gap is expected"));
             assert_eq!(chain.iter().map(|of| (of.range.first, of.range.next)).collect::<Vec<_>>(), expected);
         }
     }

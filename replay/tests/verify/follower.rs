@@ -221,3 +221,19 @@ fn a_journal_of_which_much_waits_is_read_on_once_that_is_compared() {
     assert_eq!((report.divergence.as_ref(), report.entries), (None, whole.entries));
     assert_eq!(report.outputs, whole.outputs);
 }
+
+#[test]
+fn rounds_that_compare_one_transaction_find_the_same() {
+    let recording = record(LONG);
+    let whole = followed(&recording.log, options(), true).report;
+    let mut follower = Follower::new(&recording.log, options(), true).with_chain_max(1);
+    let (mut rounds, mut ends) = (0, 0);
+    while ends < 3 {
+        ends = if follower.round().unwrap() { ends + 1 } else { 0 };
+        rounds += 1;
+    }
+    let report = &follower.followed().report;
+    assert_eq!((report.divergence.as_ref(), report.entries), (None, whole.entries));
+    assert_eq!(report.outputs, whole.outputs);
+    assert!(rounds > 5, "{rounds} rounds");
+}

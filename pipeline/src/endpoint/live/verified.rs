@@ -11,6 +11,9 @@ use super::snapshot::Verified;
 
 /// Pause before the next look at a log that was verified to its end, or could not be read.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);
+/// Transactions of a partition that are compared without a rest. Without a limit, each round of a verifier that falls
+/// behind would be longer than the one before.
+const CHAIN_MAX: usize = 16;
 /// Longest wait for the thread's end.
 const END_MAX: Duration = Duration::from_secs(1);
 
@@ -72,7 +75,7 @@ fn follow(
     followed: &Mutex<Followed>,
     stopped: &Receiver<()>,
 ) {
-    let mut follower = Follower::new(log, options, false);
+    let mut follower = Follower::new(log, options, false).with_chain_max(CHAIN_MAX);
     loop {
         let began = Instant::now();
         let is_at_end = follower.round().unwrap_or_else(|error| {
