@@ -123,6 +123,8 @@ impl Seen {
         for record in records.iter().rev().take(RISK_MAX).rev() {
             let described = payload_of(record).and_then(|payload| self.describer.describe(payload));
             let Ok((_, Value::Object(mut fields))) = described else { continue };
+            // Anyone may write a request to the log, with an id of any length; valid ones are shorter than this.
+            fields.values_mut().for_each(shorten);
             let branch = |value: Option<&Value>| value.and_then(branch_of).unwrap_or_default();
             let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             let risk = Risk {
@@ -133,10 +135,7 @@ impl Seen {
                     "asked".to_owned()
                 },
                 kind: branch(fields.get("problem").or(fields.get("outcome"))),
-                fields: {
-                    fields.values_mut().for_each(shorten);
-                    Value::Object(fields)
-                },
+                fields: Value::Object(fields),
             };
             keep(&mut self.risk, risk, RISK_MAX);
         }
