@@ -31,17 +31,17 @@ pub enum Stop {
 
 /// An event that a core is told of, in the order in which they happen.
 pub enum Event {
-    /// The process begins. This is the first event.
+    /// The process begins; always the first event.
     Begun,
-    /// A stop is asked for.
+    /// The process is asked to stop.
     Stop(Stop),
-    /// Partitions are to become this process's: their states are asked for, and once all are there, they are taken over
-    /// together.
+    /// Partitions are assigned to this process. It asks for their states, and takes all of them over once all states
+    /// are there.
     Assigned(Vec<Assigned>),
     /// Partitions are about to be handed over; their source stands still until
     /// [`Command::ReleaseSource`](crate::Command::ReleaseSource).
     Revoked(Vec<i32>),
-    /// Partitions already belong to others; their source stands still likewise.
+    /// Partitions already belong to other processes; their source stands still in the same way.
     Lost(Vec<i32>),
     /// Partitions were read up to offsets after which the log may have no more records.
     Positions(Vec<Position>),
@@ -56,7 +56,7 @@ pub enum Event {
         /// Time at which the records were read.
         read_at_ns: i64,
     },
-    /// A lane sends news.
+    /// A lane reports something.
     Lane {
         /// The lane.
         lane: LaneId,

@@ -17,15 +17,15 @@ pub struct Topics {
     pub dead_letter: String,
     /// Starts, losses, stops; not transactional.
     pub lifecycle: String,
-    /// Risk requests in.
+    /// Risk requests, which the engine reads.
     pub risk_requests: String,
-    /// Their results out.
+    /// Results of risk requests.
     pub risk_results: String,
     /// Positions of the sources of ticks in the log.
     pub feeds: String,
-    /// Operators' commands in; a partition for each process.
+    /// Operators' commands, with a partition for each process.
     pub control: String,
-    /// Answers to the commands out, likewise.
+    /// Answers to operators' commands, with a partition for each process.
     pub control_results: String,
 }
 

@@ -277,9 +277,9 @@ pub trait Producer: Send {
     fn commit(&mut self) -> Result<(), LogError> {
         self.commit_as_owner(&|| true)
     }
-    /// Commits likewise if `is_owner` returns true; otherwise aborts the transaction. `is_owner` is asked when the
-    /// membership for the offsets' commit is fixed. A caller that answers false before it releases a partition thus
-    /// cannot commit the partition's effects once another member owns it.
+    /// Commits as [`Producer::commit`] does if `is_owner` returns true; otherwise aborts the transaction. `is_owner` is
+    /// asked when the membership for the offsets' commit is fixed. A caller that answers false before it releases a
+    /// partition thus cannot commit the partition's effects once another member owns it.
     fn commit_as_owner(&mut self, is_owner: &dyn Fn() -> bool) -> Result<(), LogError>;
     /// Drops the open transaction.
     fn abort(&mut self) -> Result<(), LogError>;

@@ -10,8 +10,11 @@ use warptape_eventlog::{Durability, EventLog, SqliteLog, TopicPartition};
 use warptape_replay::debugger::Predicate;
 use warptape_scheduler::Scheduler;
 use warptape_schemas as schemas;
+use warptape_sources::binance_capture::BinanceCapture;
+use warptape_sources::coinbase::CoinbaseCapture;
 use warptape_sources::csv::{BadLines, CsvConfig, CsvSource, FeedOrder};
 use warptape_sources::dbn::DbnSource;
+use warptape_sources::live::{LiveSession, LiveVenue, Outcome, line_of};
 use warptape_stages::{GroupStage, Isa, PartitionIntake, StageConfig};
 
 /// Bytes as a file, for code that reads files.
@@ -183,6 +186,41 @@ fn csv() {
         let file = InFile::new("rows.csv", &[b"s,t,p,q,d,i\n", bytes].concat());
         let Ok(source) = CsvSource::open(std::slice::from_ref(&file.path), &config) else { return };
         source.take(TICKS_MAX).for_each(drop);
+    });
+}
+
+/// Messages of live feeds: a tick of them can be published, and their recording gives the same ticks.
+#[test]
+fn messages() {
+    target!().for_each(|bytes: &[u8]| {
+        for (venue, ticker) in [(LiveVenue::Binance, "BTCUSDT"), (LiveVenue::Coinbase, "BTC-USD")] {
+            let mut session = LiveSession::new(venue, "V", &[ticker.to_owned()]);
+            let (mut recording, mut ticks) = (Vec::new(), Vec::new());
+            for (number, text) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
+                let line = line_of(number, &String::from_utf8_lossy(text));
+                match session.receive(number, &line).outcome {
+                    Outcome::Tick(tick) => {
+                        let encoded = schemas::encode_scaled_tick_batch(&[tick.clone()], &mut Vec::new());
+                        encoded.expect("a tick can be published");
+                        ticks.push(tick);
+                    }
+                    Outcome::Nothing | Outcome::Unfit(_) => {}
+                    Outcome::Bad(_) | Outcome::Repeated | Outcome::Refused(_) => continue,
+                }
+                recording.extend([&line[..], b"\n"].concat());
+                if number % 8 == 0 {
+                    session.cut(number, String::new());
+                }
+            }
+            let file = InFile::new("recording.jsonl", &recording);
+            let files = [("V".to_owned(), file.path.clone())];
+            let again: Vec<_> = match venue {
+                LiveVenue::Binance => BinanceCapture::open(&files).expect("a file").collect(),
+                LiveVenue::Coinbase => CoinbaseCapture::open(&files).expect("a file").collect(),
+            };
+            let again: Vec<_> = again.into_iter().map(|tick| tick.expect("a good line")).collect();
+            assert_eq!(again, ticks);
+        }
     });
 }
 

@@ -45,7 +45,7 @@ pub enum FeedLedgerError {
     },
     /// The file was fed in another order.
     #[error(
-        "{}: {ticks} of its ticks are already in the log, fed {}; in another order, all would count twice: use the same order, or publish the whole file again with --again",
+        "{}: {ticks} of its ticks are already in the log, fed {}. Fed in another order, they would count twice: use the same order, or publish the whole file again with --again",
         path.display(),
         if *were_sorted { "sorted (--sort)" } else { "in file order (--keep-order)" }
     )]

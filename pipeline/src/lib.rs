@@ -2,7 +2,6 @@
 //!
 //! Ticks are interpreted in `stages`, and decisions made in `scheduler`; this crate carries their inputs and outputs.
 
-pub mod allocator;
 mod bounded_file;
 pub mod cli;
 pub mod clock;
@@ -11,6 +10,8 @@ pub mod endpoint;
 mod exported;
 pub mod feed_ledger;
 mod http_agent;
+#[cfg(feature = "tables")]
+pub mod library;
 pub mod logging;
 mod network_file;
 mod new_file;

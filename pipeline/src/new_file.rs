@@ -81,7 +81,8 @@ impl Drop for NewFile {
     }
 }
 
-fn refuse_taken(to: &Path) -> Result<(), UsageError> {
+/// Refuses a place with a file, unless it is empty.
+pub(crate) fn refuse_taken(to: &Path) -> Result<(), UsageError> {
     match fs::symlink_metadata(to) {
         Ok(found) if found.is_dir() || found.len() > 0 => Err(UsageError(format!(
             "{} exists, and existing files are never overwritten; name a new file, or remove this one",

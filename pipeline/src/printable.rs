@@ -20,6 +20,20 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Width of terminals that do not tell theirs.
+const COLUMNS: usize = 80;
+
+/// Returns the width of standard output in columns, which `COLUMNS` overrides; `None` if it is no terminal.
+pub fn terminal_columns() -> Option<usize> {
+    if !is_terminal() {
+        return None;
+    }
+    #[expect(clippy::disallowed_methods, reason = "nothing is printed to it")]
+    let told = || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    Some(set.or_else(told).filter(|columns| *columns > 0).unwrap_or(COLUMNS))
+}
+
 /// Writes a message to the caller on standard error: a printable line, or a line of the log if that is JSON.
 pub fn to_stderr(line: fmt::Arguments<'_>) {
     tracing::info!(target: NOTICE, "{line}");

@@ -25,20 +25,20 @@ pub(crate) type Shelf = BTreeMap<String, Vec<OffsetRange>>;
 /// The extent of what is verified, as of one moment between two transactions.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
-    /// By partition: each process of a group writes one.
+    /// The journal's offsets by partition; each process of a group writes one partition.
     pub(crate) journal: Vec<OffsetRange>,
-    /// Sequences that the entries of each partition of the journal must reach, according to the group's offsets; `None`
-    /// for no such offset.
+    /// Sequence up to which each partition of the journal must have entries, by the group's committed offset; `None`
+    /// without a committed offset.
     pub(crate) journal_ends: Vec<Option<i64>>,
     /// Committed offsets of the ticks, by partition; empty if the log has no ticks, only a journal.
     pub(crate) committed: Vec<Option<i64>>,
-    /// By partition; empty if outputs are not requested.
+    /// Ticks and outputs by partition; empty if outputs are not requested.
     pub(crate) partitions: Vec<PartitionCut>,
-    /// By partition; empty if outputs are not requested, or the log has no risk topics.
+    /// Risk requests and results by partition; empty without requested outputs or risk topics.
     pub(crate) risk: Vec<RiskCut>,
     /// True if the beginning of risk requests, of their results or of the ticks was removed.
     pub(crate) is_risk_gone: bool,
-    /// By process; empty if the log has no topics of commands.
+    /// Commands and answers by process; empty if the log has no topics for them.
     pub(crate) controls: Vec<ControlCut>,
 }
 

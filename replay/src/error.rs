@@ -167,6 +167,20 @@ pub enum ReplayError {
         /// End of its last bar.
         last: String,
     },
+    /// A symbol has no signals of a bar.
+    #[error("{url}: topic {topic:?} has no signal of {symbol:?} with the bar {bar:?}; its bars: {known}")]
+    NoBar {
+        /// The log.
+        url: String,
+        /// Topic of the signals.
+        topic: String,
+        /// The symbol.
+        symbol: String,
+        /// The bar.
+        bar: String,
+        /// The bars that the symbol has, separated by commas.
+        known: String,
+    },
     /// There are no signals of a symbol.
     #[error("{url}: topic {topic:?} has no signal of {symbol:?}")]
     NoSymbol {

@@ -25,7 +25,7 @@ use warptape_eventlog::sqlite::PortableFile;
 use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition, TopicSpec};
 use warptape_schemas::{SchemaSource, known};
 
-pub use self::window::{Bound, Window};
+pub use self::window::{Bound, Window, first_signal_from, last_start_before};
 
 use self::copying::Copying;
 use self::plan::Plan;

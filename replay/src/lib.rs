@@ -66,7 +66,7 @@ pub use divergence::{
 pub use error::ReplayError;
 pub use export::{
     ABOUT_KEY, ABOUT_TOPIC, Bound, ExportOptions, ExportProgress, Exported, ExportedTopic, Planned,
-    SCHEMA_ID_KEY, SCHEMA_KEY, Window, export, planned,
+    SCHEMA_ID_KEY, SCHEMA_KEY, Window, export, first_signal_from, last_start_before, planned,
 };
 pub use follower::{Followed, Follower};
 pub use moment::{JournalReach, utc};

@@ -59,7 +59,8 @@ impl<'a> MarketFold<'a> {
         Ok(())
     }
 
-    /// The market of a symbol, in the first of these partitions that has it. The caller has just advanced to them.
+    /// Returns the market of a symbol in the first of these partitions that has it. The caller must have advanced to
+    /// `as_of` before.
     pub(crate) fn market_of(&self, symbol: &str, as_of: &[AsOf]) -> Option<SymbolMarket> {
         as_of.iter().find_map(|&AsOf { partition, next_offset }| {
             self.partitions.get(&partition)?.intake.market_of(symbol, partition, next_offset)

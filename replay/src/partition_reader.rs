@@ -34,8 +34,13 @@ impl PartitionReader {
         Ok(Self { source, url: log.url(), consumer, fetched: VecDeque::new(), end: range.next })
     }
 
+    /// Reads on to another end, which is not before the present one.
+    pub fn extend(&mut self, end: i64) {
+        self.end = end.max(self.end);
+    }
+
     /// Continues with the first record at or after an offset.
-    pub(crate) fn seek(&mut self, offset: i64) -> Result<(), LogError> {
+    pub fn seek(&mut self, offset: i64) -> Result<(), LogError> {
         self.fetched.clear();
         self.consumer.seek(&self.source, offset)
     }

@@ -169,10 +169,10 @@ impl Segments {
         segments
     }
 
-    /// A configuration of the log.
+    /// Returns a stage configuration of the log.
     ///
     /// # Panics
-    /// If there is no such configuration, as in a journal without entries.
+    /// The journal has no such configuration, for example because it has no entries.
     pub(crate) fn config(&self, config: ConfigId) -> Result<StageConfig, ReplayError> {
         // The scheduler refuses every other input before the first start.
         let (sequence, text) =
@@ -180,7 +180,7 @@ impl Segments {
         parse(*sequence, text)
     }
 
-    /// The differences between two configurations, in words.
+    /// Returns the differences between two configurations, in words.
     pub(crate) fn change(&self, from: ConfigId, to: ConfigId) -> String {
         let changes = stage_config_changes(&self.configs[from].1, &self.configs[to].1);
         let told = changes.iter().map(|change| {

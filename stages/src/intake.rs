@@ -96,7 +96,7 @@ pub struct PartitionIntake {
     symbols: SymbolTable,
     /// Places of symbols, by symbol number.
     places: Vec<SymbolPlace>,
-    /// Scales of prices, likewise.
+    /// Scales of prices, by symbol number.
     price_scales: PriceScales,
     /// Slots used, by group.
     group_slots: Vec<u32>,

@@ -33,4 +33,4 @@ pub use lateness::{Lateness, group_of};
 pub use market::{MarketConfig, Samples, SymbolMarket};
 pub use outputs::{MergedSignals, SignalChunk, SignalKey, SignalMerge, SignalRef};
 pub use trade_ids::{RepeatedId, RepeatedTrade, RepeatedTrades, TradeIdCounts};
-pub use warptape_kernels::{Isa, RowKind, Rows};
+pub use warptape_kernels::{Indicator, Isa, RowKind, Rows};

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{bounded, never};
 use serde_json::{Value, json};
+use warptape_allocator::Allocator;
 use warptape_eventlog::{
     Durability, EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, SqliteLog, TopicPartition,
 };
-use warptape_pipeline::allocator::{self, Allocator};
 use warptape_pipeline::clock::wall_clock_ns;
 use warptape_pipeline::publisher::{Publisher, create_missing_topics};
 use warptape_pipeline::runtime::{EngineConfig, Progress, Stop, TopicPlan, Topics, run};
@@ -48,7 +48,7 @@ const FIRST: Duration = Duration::from_millis(500);
 const ANSWERS_MAX: Duration = Duration::from_secs(120);
 
 fn main() {
-    allocator::set_up();
+    warptape_allocator::set_up();
     let arguments: Vec<String> = std::env::args().collect();
     // `cargo test --benches` checks only that it runs.
     if !arguments.iter().any(|argument| argument == "--bench") {

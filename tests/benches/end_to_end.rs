@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use criterion::{Criterion, SamplingMode, Throughput};
 use crossbeam_channel::{RecvTimeoutError, bounded};
+use warptape_allocator::Allocator;
 use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
 use warptape_kernels::Isa;
-use warptape_pipeline::allocator::{self, Allocator};
 use warptape_pipeline::runtime::{Progress, Stop, run};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{SymbolTable, TickDecoder};
@@ -42,7 +42,7 @@ const SAMPLES: usize = 10;
 const BARS: [&str; 3] = ["1s", "1m", "5m"];
 
 fn main() {
-    allocator::set_up();
+    warptape_allocator::set_up();
     if std::env::args().any(|argument| argument == "memory") {
         memory();
     } else {

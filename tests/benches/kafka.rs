@@ -25,8 +25,8 @@ use crossbeam_channel::bounded;
 use hdrhistogram::Histogram;
 use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer as _, ThreadedProducer};
+use warptape_allocator::Allocator;
 use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, TopicPartition, TopicSpec};
-use warptape_pipeline::allocator::{self, Allocator};
 use warptape_pipeline::publisher::create_missing_topics;
 use warptape_pipeline::runtime::{EngineConfig, Progress, Stop, TopicPlan, Topics, run};
 use warptape_schemas::signal::SignalKind;
@@ -71,7 +71,7 @@ const WARM_UP: Duration = Duration::from_secs(5);
 const READ_WAIT: Duration = Duration::from_secs(30);
 
 fn main() {
-    allocator::set_up();
+    warptape_allocator::set_up();
     let asked = |what: &str| std::env::args().any(|argument| argument == what);
     // `cargo test --benches` checks only that it runs.
     if !asked("--bench") {

@@ -23,10 +23,10 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _, DefaultConsumerContext};
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer as _, ThreadedProducer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use warptape_allocator::Allocator;
 use warptape_eventlog::{
     EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, Record, TopicPartition, TopicSpec,
 };
-use warptape_pipeline::allocator::{self, Allocator};
 use warptape_tests::turns::in_turn;
 
 #[global_allocator]
@@ -241,7 +241,7 @@ fn commit(log: &dyn EventLog) {
 }
 
 fn main() {
-    allocator::set_up();
+    warptape_allocator::set_up();
     // `cargo test --benches` checks only that it runs.
     if std::env::args().any(|argument| argument == "--bench") {
         let log = KafkaLog::open(KafkaOptions::new(brokers())).unwrap();

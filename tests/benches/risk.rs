@@ -22,8 +22,8 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::histogram::Histogram as PrometheusHistogram;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
+use warptape_allocator::Allocator;
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
-use warptape_pipeline::allocator::{self, Allocator};
 use warptape_pipeline::runtime::{Progress, Stop, run};
 use warptape_schemas::journal::{Decision, Input};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest};
@@ -114,7 +114,7 @@ fn simulation(contract: &str, steps: i32, paths_max: i64) -> Value {
 }
 
 fn main() {
-    allocator::set_up();
+    warptape_allocator::set_up();
     let is_queue = std::env::args().any(|argument| argument == "queue");
     let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     let (seconds, rounds) =

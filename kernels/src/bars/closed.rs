@@ -38,7 +38,7 @@ pub struct ClosedBars {
     pub trades: Vec<i64>,
     /// Bid price of the slot's last quote before the bar's end; 0 if there was none.
     pub bid_price_e9: Vec<i64>,
-    /// Ask price, likewise.
+    /// Ask price of the slot's last quote before the bar's end; 0 if there was none.
     pub ask_price_e9: Vec<i64>,
     /// Volumes and numbers of the trades with a known aggressor.
     pub by_side: Vec<BySide>,

@@ -27,8 +27,8 @@ pub enum Fault {
 /// A text that names no fault.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{0:?} is no fault of a device; write DEVICE=FAULT, as cuda:0=launch:40, with launch:N, hang:N:MILLISECONDS, memory:N, \
-     gone:N or upload:BYTES, where N calls of that kind work before; DEVICE/background is its stream of the lowest priority"
+    "{0:?} is no fault of a device; write DEVICE=FAULT, such as cuda:0=launch:40. Faults are launch:N, hang:N:MILLISECONDS, \
+     memory:N, gone:N and upload:BYTES; N calls of that kind succeed before. DEVICE/background is the low-priority stream"
 )]
 pub struct FaultError(String);
 

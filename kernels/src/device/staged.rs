@@ -27,7 +27,7 @@ pub struct GroupRows<'a> {
 pub struct StagedRows<'a> {
     groups: &'a [GroupRows<'a>],
     marks: usize,
-    /// Index of the first trade of each place, and the end; likewise for quotes.
+    /// Index of the first trade of each place, and the number of trades; below, the same of quotes.
     trade_begin: Vec<u32>,
     quote_begin: Vec<u32>,
 }

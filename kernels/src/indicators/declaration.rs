@@ -178,14 +178,14 @@ macro_rules! indicators {
             pub const ALL: [Self; INDICATORS] = [$($(Self::$column,)+)+];
 
             /// Its name in signals.
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self {
                     $($(Self::$column => stringify!($name),)+)+
                 }
             }
 
             /// Its description, in one sentence.
-            pub fn about(self) -> &'static str {
+            pub const fn about(self) -> &'static str {
                 match self {
                     $($(Self::$column => $column_about,)+)+
                 }

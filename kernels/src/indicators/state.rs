@@ -1,5 +1,5 @@
 //! Indicator state as bytes. Each slot has the number of its bars, its averages, and for each window its values, oldest
-//! first, and their sums. Values that have left a window are not written. Kept values of indicators follow likewise.
+//! first, and their sums. Values that have left a window are not written. The kept values of indicators follow.
 //! Indicators that are off have no bytes.
 
 use super::averages::{AVERAGES, BARS};

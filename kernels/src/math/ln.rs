@@ -15,7 +15,7 @@
 /// Bound on the error in units in the last place, measured by the test below.
 #[cfg(test)]
 const ULP_ERROR_MAX: f64 = 0.9;
-/// Bound on the error of the logarithm of a [`Quotient`], measured likewise.
+/// Bound on the error of the logarithm of a [`Quotient`], measured by the test below.
 #[cfg(test)]
 const QUOTIENT_ULP_ERROR_MAX: f64 = 2.5;
 

@@ -78,9 +78,9 @@ pub enum CovarianceError {
         first: usize,
         /// The other.
         second: usize,
-        /// `[first, second]`.
+        /// The element in row `first`, column `second`.
         value: f64,
-        /// `[second, first]`.
+        /// The element in row `second`, column `first`.
         other: f64,
     },
     /// No returns can have such a covariance.
@@ -234,15 +234,17 @@ impl Covariance {
         (0..self.values.len()).map(correlation).collect()
     }
 
-    /// The product with a vector.
+    /// Returns the product with a vector.
     pub fn product(&self, vector: &[f64]) -> Vec<f64> {
         let row = |row: &[f64]| row.iter().zip(vector).fold(0.0, |sum, (one, other)| sum + one * other);
         if self.assets == 0 { Vec::new() } else { self.values.chunks_exact(self.assets).map(row).collect() }
     }
 
-    /// The lower triangle L, row by row, whose product `L·Lᵀ` is the covariance. It is Cholesky's if every asset varies
-    /// by itself. Otherwise it is that of the nearest matrix without negative eigenvalues. The module `semi_definite`
-    /// decides for all matrices whether negative eigenvalues are rounding.
+    /// Returns the lower triangular factor L, row by row, with `L·Lᵀ` equal to the covariance. For a positive definite
+    /// matrix it is Cholesky's; otherwise it is the factor of the nearest positive semi-definite matrix.
+    ///
+    /// # Errors
+    /// The matrix has negative eigenvalues that rounding does not explain.
     pub fn factor(&self) -> Result<Vec<f64>, CovarianceError> {
         if let Some(factor) = self.cholesky() {
             return Ok(factor);
@@ -251,7 +253,7 @@ impl Covariance {
         factor.map_err(|Indefinite { least, greatest }| CovarianceError::Indefinite { least, greatest })
     }
 
-    /// The factor by Cholesky; `None` if at most rounding is left of a variance beside the assets before it.
+    /// Returns Cholesky's factor; `None` if the earlier assets explain an asset's variance up to rounding.
     fn cholesky(&self) -> Option<Vec<f64>> {
         let n = self.assets;
         let mut factor = vec![0.0; n * n];

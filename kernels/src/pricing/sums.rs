@@ -75,8 +75,8 @@ pub(crate) fn sum_blocks(blocks: &[BlockSums]) -> BlockSums {
     BlockSums(sum_tree(bytemuck::cast_slice(blocks)))
 }
 
-/// The sum over blocks as a tree: the blocks up to the greatest power of two below their number, plus the rest, each
-/// summed likewise.
+/// The sum over blocks as a tree: blocks up to the greatest power of two below their number, plus the rest. Both parts
+/// are summed in the same way.
 pub(crate) fn sum_tree<const N: usize>(blocks: &[[f64; N]]) -> [f64; N] {
     match blocks {
         [] => [0.0; N],

@@ -91,7 +91,7 @@ pub struct Throttling {
 /// How lanes are started and stopped, and what they cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Autoscale {
-    /// The configuration; [`crate::Options::scaling`] gives the policy in place of its own.
+    /// The configuration, except its policy: [`crate::Options::scaling`] sets that.
     pub config: AutoscaleConfig,
     /// Price of a running lane per hour, by class.
     pub price_per_hour: Vec<f64>,

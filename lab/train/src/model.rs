@@ -20,9 +20,10 @@ const EXCLUDED: f64 = -1e9;
 /// Kind of network and training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// As published: one output per lane, the newest transitions, no masks, and no target network.
+    /// As published: one output per lane, trained on the newest transitions, without masked lanes or a target network.
     Paper,
-    /// Features of each lane, masks, dueling, and double DQN with a target network and a replay buffer.
+    /// A dueling network on features per lane, with masked lanes. Training is double DQN with a target network and a
+    /// replay buffer.
     Improved,
 }
 

@@ -29,7 +29,7 @@ const WRITE: &str = include_str!("write.lua");
 /// Answer of [`WRITE`] if the stored partition is gone.
 const EMPTIED: i64 = -1;
 
-/// Fields to write to one hash, each if it is newer than the stored one.
+/// Fields to write to one hash. A field is written only if it is newer than the stored one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashWrite {
     /// The hash.

@@ -2,10 +2,12 @@
 //!
 //! A source is a pull iterator: it reads or computes one tick per call. Its memory depends on its number of open files
 //! and never on their length. It owns parsing (recordings, CSV, DBN) and the synthetic market. It does not know the
-//! event log, Avro, or the clock. A [`Batcher`] groups its ticks into records of one partition each.
+//! event log, Avro, sockets, or the clock. A [`Batcher`] groups its ticks into records of one partition each.
+//! [`live`] is the pure part of live feeds.
 //!
 //! ```text
 //!  binance_capture ─┐
+//!  coinbase ────────┤
 //!  csv ─────────────┤ Merge (by arrival)
 //!  dbn ─────────────┘        ├─► Source ─► Batcher ─► (partition, ticks) ─► encoder, log: the caller's
 //!  synth ────────────────────┘
@@ -14,6 +16,8 @@
 mod arrival_merge;
 mod batcher;
 pub mod binance_capture;
+pub mod capture;
+pub mod coinbase;
 pub mod csv;
 #[cfg(feature = "dbn")]
 pub mod dbn;
@@ -21,6 +25,7 @@ mod decimal;
 mod error;
 mod gaps;
 mod input;
+pub mod live;
 mod partition;
 mod price_scales;
 mod symbol;

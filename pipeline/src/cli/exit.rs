@@ -38,7 +38,10 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         return UNUSABLE;
     }
     #[cfg(feature = "tables")]
-    if matches!(error.downcast_ref(), Some(TablesError::Replay(_) | TablesError::Taken { .. })) {
+    if matches!(
+        error.downcast_ref(),
+        Some(TablesError::Replay(_) | TablesError::Taken { .. } | TablesError::Unfit { .. })
+    ) {
         return UNUSABLE;
     }
     #[cfg(feature = "lab")]

@@ -15,7 +15,11 @@ A BOUND is a time (2026-11-24T03:00:00Z), `offset:N` or `sequence:N` of a journa
 The file begins at the last start or checkpoint before the window and ends behind a transaction, so every replay command works on it:
 warptape replay verify --outputs --log sqlite:FILE. Existing files are never overwritten.
 
-Example: warptape replay export --to night.db --since 2026-11-24T03:00:00Z --until 2026-11-24T03:10:00Z --with-ticks")]
+With --follow, tables have a file per partition of the log, day and --every: TABLE/date=DAY/PARTITION-FIRST-NEXT.parquet. A file appears when it is
+whole. A later start goes on where the files end.
+
+Examples: warptape replay export --to night.db --since 2026-11-24T03:00:00Z --until 2026-11-24T03:10:00Z --with-ticks
+          warptape replay export --format parquet --follow --tables signals,ticks --to tables")]
 pub struct ExportArgs {
     /// File to write; with --format parquet or arrow the folder for the tables
     #[arg(long, value_name = "PATH")]
@@ -35,6 +39,15 @@ pub struct ExportArgs {
     /// Contents and format of the export
     #[arg(long, value_enum, default_value_t = ExportFormat::Log)]
     pub format: ExportFormat,
+    /// Tables to write, such as signals,latencies (default: all)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub tables: Vec<String>,
+    /// Keep writing tables of a running pipeline, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["since", "until", "with_ticks"])]
+    pub follow: bool,
+    /// Longest time in seconds until new rows are in a file
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "follow", value_parser = clap::value_parser!(u64).range(1..))]
+    pub every: u64,
     /// Format of the printed report
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
@@ -45,7 +58,8 @@ pub struct ExportArgs {
 pub enum ExportFormat {
     /// A file in the embedded log's own format, which replay commands read
     Log,
-    /// Tables of signals, decisions, batches, tasks, commits and latencies as Parquet files
+    /// Tables of signals, ticks, late ticks, dead letters, decisions, batches, tasks, commits and latencies as Parquet
+    /// files
     Parquet,
     /// The same tables as Arrow IPC files
     Arrow,

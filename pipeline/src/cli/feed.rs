@@ -8,6 +8,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 
 use super::count::{parse_count, parse_count_from_one};
+use super::live_feed::LiveSource;
 use crate::usage_error::UsageError;
 
 /// Arguments of `warptape feed`.
@@ -27,8 +28,23 @@ pub struct FeedArgs {
 /// Sources of ticks.
 #[derive(Clone, Debug, Subcommand)]
 pub enum FeedSource {
+    /// Files and markets that can be fed again.
+    #[command(flatten)]
+    Stored(StoredSource),
+    /// Venues that are fed live.
+    #[command(flatten)]
+    Live(LiveSource),
+}
+
+/// Sources that can be fed again.
+#[derive(Clone, Debug, Subcommand)]
+pub enum StoredSource {
     /// Recordings of Binance's streams, combined or raw, plain or gzip
-    BinanceCapture(BinanceCaptureArgs),
+    #[command(after_help = BINANCE_CAPTURE)]
+    BinanceCapture(CaptureArgs),
+    /// Recordings of Coinbase Exchange's feed, plain or gzip
+    #[command(after_help = COINBASE_CAPTURE)]
+    CoinbaseCapture(CaptureArgs),
     /// CSV files: Binance's trade and aggTrade dumps, known by their names, and any others with --map
     Csv(CsvArgs),
     /// Databento files (trades; mbp-1, mbp-10, tbbo, bbo; cmbp-1, tcbbo, cbbo), plain or zstd
@@ -36,6 +52,21 @@ pub enum FeedSource {
     /// A synthetic market
     Synth(SynthArgs),
 }
+
+const BINANCE_CAPTURE: &str = "\
+Each line has the time of receipt in nanoseconds, a blank, and the JSON. The command reads trade, aggTrade and \
+bookTicker events; it takes a symbol's trades from trade or aggTrade, whichever comes first. It counts and leaves out \
+all other events, trades of price or size 0, and a futures market's transfers (X is INSURANCE_FUND, ADL or NA), which \
+aggTrade lacks too. Several files are merged by time of receipt. The same ticker on two venues is two symbols.
+
+Example: warptape feed binance-capture BINANCE=spot.txt.gz BINANCE-USDM=perp.txt.gz";
+
+const COINBASE_CAPTURE: &str = "\
+Each line has the time of receipt in nanoseconds, a blank, and the JSON. The command reads the messages match and \
+ticker. It counts and leaves out all others, and trades of price or size 0. Several files are merged by time of \
+receipt.
+
+Example: warptape feed coinbase-capture btc.jsonl --venue COINBASE";
 
 /// Arguments that all sources have.
 #[derive(Clone, Debug, Args)]
@@ -64,23 +95,16 @@ pub struct GapArgs {
 /// The most ticks that a record may hold.
 const BATCH_TICKS_MAX: usize = warptape_schemas::ROWS_MAX;
 
-fn parse_batch(text: &str) -> Result<NonZeroUsize, String> {
+pub(super) fn parse_batch(text: &str) -> Result<NonZeroUsize, String> {
     match text.parse::<NonZeroUsize>() {
         Ok(batch) if batch.get() <= BATCH_TICKS_MAX => Ok(batch),
         _ => Err(format!("give a whole number from 1 to {BATCH_TICKS_MAX}")),
     }
 }
 
-/// Arguments of `warptape feed binance-capture`.
+/// Arguments of feeds of recorded messages.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-Each line has the time of receipt in nanoseconds, a blank, and the JSON. The command reads trade, aggTrade and \
-bookTicker events; it takes a symbol's trades from trade or aggTrade, whichever comes first. It counts and leaves out \
-all other events, trades of price or size 0, and a futures market's transfers (X is INSURANCE_FUND, ADL or NA), which \
-aggTrade lacks too. Several files are merged by time of receipt. The same ticker on two venues is two symbols.
-
-Example: warptape feed binance-capture BINANCE=spot.txt.gz BINANCE-USDM=perp.txt.gz")]
-pub struct BinanceCaptureArgs {
+pub struct CaptureArgs {
     /// Recordings; NAME=FILE if a file's venue differs from --venue
     #[arg(required = true, value_name = "[NAME=]FILE")]
     pub files: Vec<VenueFile>,
@@ -95,7 +119,7 @@ pub struct BinanceCaptureArgs {
     pub common: FeedCommon,
 }
 
-impl BinanceCaptureArgs {
+impl CaptureArgs {
     /// Each file with its venue.
     pub fn venues(&self) -> Result<Vec<(String, PathBuf)>, UsageError> {
         let named = |file: &VenueFile| {
@@ -134,7 +158,7 @@ impl FromStr for VenueFile {
     }
 }
 
-fn parse_venue(text: &str) -> Result<String, String> {
+pub(super) fn parse_venue(text: &str) -> Result<String, String> {
     let allowed =
         |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
     if (1..=24).contains(&text.len()) && text.bytes().all(allowed) {
@@ -262,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_file_without_a_venue_is_refused() {
-        let args = |files: &[&str], venue: Option<&str>| BinanceCaptureArgs {
+        let args = |files: &[&str], venue: Option<&str>| CaptureArgs {
             files: files.iter().map(|text| text.parse().unwrap()).collect(),
             venue: venue.map(str::to_owned),
             gaps: GapArgs { follow_gaps: false },

@@ -57,6 +57,12 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// Sets it, as a first signal would: for callers that learn of signals by themselves.
+    pub fn set(&self) {
+        self.lock().get_or_insert(Instant::now());
+        self.0.changed.notify_all();
+    }
+
     /// True if a signal was received.
     pub fn is_set(&self) -> bool {
         self.since().is_some()

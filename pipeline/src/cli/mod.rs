@@ -11,8 +11,10 @@ mod feed;
 mod hot;
 mod interrupt;
 mod journal;
+mod live_feed;
 mod log;
 mod manuals;
+mod mcp;
 mod replay;
 mod risk;
 mod run;
@@ -21,6 +23,7 @@ mod simulate;
 mod top;
 mod train;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -32,13 +35,16 @@ pub use dlq::{DlqArgs, DlqCommand, DlqFormat, DlqListArgs, DlqReplayArgs, DlqSho
 pub use exit::{DIVERGED, INEXACT, UNUSABLE, exit_code};
 pub use export::{ExportArgs, ExportFormat};
 pub use feed::{
-    BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, GapArgs, SynthArgs, VenueFile,
+    CaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, GapArgs, StoredSource, SynthArgs,
+    VenueFile,
 };
 pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStateArg};
 pub use interrupt::Interrupt;
 pub use journal::{JournalArgs, JournalCommand, KeygenArgs};
+pub use live_feed::{LiveArgs, LiveSource};
 pub use log::{BackupArgs, LogArgs, LogCommand};
 pub use manuals::{CompletionsArgs, ManArgs, ShellName};
+pub use mcp::McpArgs;
 pub use replay::{
     BACKWARDS, ChainFormat, DebugArgs, DebugFormat, DiffArgs, ReplayArgs, ReplayCommand, ReportArgs,
     SlowestArgs, TimelineArgs, VerifyArgs, VerifyFormat, WhatIfArgs, WhyArgs, WhyNotArgs, WhySubject,
@@ -49,7 +55,7 @@ pub use risk::{
     RiskCommand, RiskFormat, RiskSubcommand, SimulationFlags, SweepArgs,
 };
 pub use run::{DemoArgs, ListenArg, ReadyArgs, RunArgs};
-pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs, TopicsCommand};
+pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, ListFormat, TailArgs, TopicsArgs, TopicsCommand};
 pub use simulate::{Experiment, SimulateArgs, SimulateFormat};
 pub use top::TopArgs;
 pub use train::{CompareArgs, NetworkKind, TrainArgs, TrainCommand};
@@ -135,15 +141,19 @@ pub enum Command {
     Devices(DevicesArgs),
     /// Check or show the configuration
     Config(ConfigArgs),
+    /// Offer the commands to an assistant as tools that only read (Model Context Protocol)
+    Mcp(McpArgs),
     /// Print a shell's completions of the commands
     Completions(CompletionsArgs),
     /// Write manual pages of all commands
     Man(ManArgs),
 }
 
-/// Runs the command line of this process.
-pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+/// Runs a command line; its first argument is the name of the command.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let name = arguments.first().and_then(|name| name.to_str()).unwrap_or("warptape").to_owned();
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             if error.use_stderr() && LogFormat::guessed() == LogFormat::Json {
@@ -164,7 +174,7 @@ pub fn main() -> ExitCode {
         .and_then(|()| Ok(format.map(drop)?))
         .and_then(|()| interrupt::outlive_file_limit().context("cannot watch for signals"))
         .and_then(|()| warptape_eventlog::say_before_sigbus().context("cannot watch for signals"));
-    match started.and_then(|()| execute(&cli, &terminal)) {
+    match started.and_then(|()| execute(&cli, &name, &terminal)) {
         Ok(code) => code,
         Err(error) => {
             let code = exit_code(&error);
@@ -177,7 +187,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Returns an error's text with its causes, each of them once: some messages already contain their cause.
-fn told(error: &anyhow::Error) -> String {
+pub(crate) fn told(error: &anyhow::Error) -> String {
     let mut told = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         if !told.contains(&cause) {
@@ -199,7 +209,7 @@ fn reads_networks(command: &Command) -> bool {
     matches!(command, Command::Demo(_) | Command::Run(_) | Command::Config(_))
 }
 
-fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+fn execute(cli: &Cli, name: &str, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let mut sources = sources(cli)?;
     if let Command::Demo(args) = &cli.command {
         prefer_for_demo(args, &mut sources)?;
@@ -217,6 +227,8 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Completions(_) => return Err(UsageError::not_built("completions", "manuals").into()),
         #[cfg(not(feature = "manuals"))]
         Command::Man(_) => return Err(UsageError::not_built("man", "manuals").into()),
+        #[cfg(not(feature = "mcp"))]
+        Command::Mcp(_) => return Err(UsageError::not_built("mcp", "mcp").into()),
         #[cfg(feature = "lab")]
         Command::Simulate(args) => return commands::simulate::execute(args),
         #[cfg(not(feature = "lab"))]
@@ -227,8 +239,7 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let (settings, _) = settings::load(&sources)?;
     match &cli.command {
         Command::Demo(args) => {
-            let again = std::env::args().next().unwrap_or_else(|| "warptape".to_owned());
-            commands::demo::execute(args, &settings, &again, cli.config.as_deref(), terminal)
+            commands::demo::execute(args, &settings, name, cli.config.as_deref(), terminal)
         }
         Command::Run(args) => commands::run::execute(args, &settings, terminal),
         Command::Ready(args) => commands::ready::execute(args, &settings.endpoint),
@@ -246,6 +257,10 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Topics(args) => commands::topics::execute(args, &settings),
         Command::Log(args) => commands::log::execute(args, &settings),
         Command::Journal(args) => commands::journal::execute(args, &settings),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => commands::mcp::execute(args, &settings, cli.config.as_deref()),
+        #[cfg(not(feature = "mcp"))]
+        Command::Mcp(_) => unreachable!("refused above"),
         Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
         Command::Config(_)
         | Command::Simulate(_)
@@ -269,7 +284,8 @@ fn prefer_for_demo(args: &DemoArgs, sources: &mut Sources) -> anyhow::Result<()>
     Ok(())
 }
 
-fn sources(cli: &Cli) -> anyhow::Result<Sources> {
+/// Returns the settings of the environment.
+pub(crate) fn environment() -> Result<Vec<(String, String)>, UsageError> {
     let mut environment = Vec::new();
     for (name, value) in std::env::vars_os() {
         let Some(name) = name.to_str().filter(|name| name.starts_with(settings::ENVIRONMENT_PREFIX)) else {
@@ -281,6 +297,12 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
         })?;
         environment.push((name.to_owned(), value));
     }
+    Ok(environment)
+}
+
+/// Returns the sources of the settings of a command line.
+fn sources(cli: &Cli) -> anyhow::Result<Sources> {
+    let environment = environment()?;
     let log = cli.log.iter().map(|url| Assignment {
         giver: "--log",
         key: "log.url",

@@ -25,7 +25,10 @@ pub use what_if::WhatIfArgs;
 
 pub use report::ReportArgs;
 
+pub(super) use diff::parse_log;
+
 use super::ExportArgs;
+pub(in crate::cli) use chain::parse_time;
 
 /// Arguments of `warptape replay`.
 #[derive(Clone, Debug, Args)]

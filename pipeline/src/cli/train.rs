@@ -36,7 +36,7 @@ pub struct TrainArgs {
     /// Architecture of the network
     #[arg(long, value_enum, default_value_t = NetworkKind::Improved)]
     pub kind: NetworkKind,
-    /// Seed of weights, episodes and draws
+    /// Seed of the initial weights, the episodes and all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Number of episodes, including those before --resume

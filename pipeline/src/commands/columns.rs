@@ -1,6 +1,7 @@
 //! Text in aligned columns, and the form of times in them.
 
 use indicatif::HumanCount;
+use unicode_width::UnicodeWidthStr;
 pub use warptape_replay::utc;
 
 use crate::printable::printable_line;
@@ -31,8 +32,8 @@ pub fn aligned(header: &[(&str, Align)], rows: &[Vec<String>]) -> String {
         .iter()
         .enumerate()
         .map(|(column, (title, _))| {
-            let cells = rows.iter().map(|row| printable_line(&row[column]).chars().count());
-            cells.chain([title.chars().count()]).max().unwrap_or(0)
+            let cells = rows.iter().map(|row| printable_line(&row[column]).width());
+            cells.chain([title.width()]).max().unwrap_or(0)
         })
         .collect();
     let titles: Vec<String> = header.iter().map(|(title, _)| (*title).to_owned()).collect();
@@ -54,9 +55,10 @@ pub fn line<'a>(cells: impl IntoIterator<Item = (&'a String, usize, Align)>) -> 
             text.push_str("  ");
         }
         let cell = printable_line(cell);
+        let blanks = " ".repeat(width.saturating_sub(cell.width()));
         match align {
-            Align::Left => text.push_str(&format!("{cell:<width$}")),
-            Align::Right => text.push_str(&format!("{cell:>width$}")),
+            Align::Left => text.extend([&*cell, &*blanks]),
+            Align::Right => text.extend([&*blanks, &*cell]),
         }
     }
     text.truncate(text.trim_end().len());
@@ -77,6 +79,13 @@ mod tests {
         let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["bcde".to_owned(), "1000".to_owned()]];
         let text = aligned(&[("name", Align::Left), ("n", Align::Right)], &rows);
         assert_eq!(text, "name     n\na        1\nbcde  1000\n");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let rows = [vec!["東京".to_owned(), "1".to_owned()], vec!["abcde".to_owned(), "2".to_owned()]];
+        let text = aligned(&[("name", Align::Left), ("n", Align::Right)], &rows);
+        assert_eq!(text, "name   n\n東京   1\nabcde  2\n");
     }
 
     #[test]

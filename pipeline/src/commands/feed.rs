@@ -2,6 +2,8 @@
 
 mod csv;
 mod gaps;
+#[cfg(feature = "live-feeds")]
+mod live;
 mod log_times;
 mod scales;
 mod summary;
@@ -15,7 +17,9 @@ use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use super::topics::ready_topics;
-use crate::cli::{FeedArgs, FeedCommon, FeedSource, GapArgs, Interrupt, SynthArgs};
+use crate::cli::{
+    CaptureArgs, FeedArgs, FeedCommon, FeedSource, GapArgs, Interrupt, StoredSource, SynthArgs,
+};
 use crate::feed_ledger::{FeedInput, FeedLedger, claim};
 use crate::open::{Purpose, open_log};
 use crate::printable::stdout;
@@ -23,10 +27,11 @@ use crate::publisher::Publisher;
 use crate::runtime::Topics;
 use crate::settings::Settings;
 use warptape_sources::binance_capture::BinanceCapture;
+use warptape_sources::coinbase::CoinbaseCapture;
 #[cfg(feature = "dbn")]
 use warptape_sources::dbn::DbnSource;
 use warptape_sources::synth::{SynthConfig, SynthSource, SynthTicks};
-use warptape_sources::{EarliestTicks, GapFollower, GapSurvey, ProgressUnit, Source};
+use warptape_sources::{EarliestTicks, GapFollower, GapSurvey, ProgressUnit, Source, SourceError};
 
 use self::csv::CsvFeed;
 use self::gaps::{FeedGaps, KnownGaps, followed, look_at, refuse_pipe};
@@ -39,10 +44,24 @@ const FAR_TOLD: usize = 10;
 /// Ticks between two checks of Ctrl-C and updates of the progress bar.
 const LOOK_TICKS: u64 = 1_024;
 
-/// Publishes all ticks of the source that are not in the log, or those until Ctrl-C.
+/// Publishes the ticks of a source.
 pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    match &args.source {
+        FeedSource::Stored(source) => feed_stored(source, settings),
+        #[cfg(feature = "live-feeds")]
+        FeedSource::Live(source) => live::execute(source, settings),
+        #[cfg(not(feature = "live-feeds"))]
+        FeedSource::Live(source) => {
+            let what = format!("feed {}", source.parts().0.source());
+            Err(crate::usage_error::UsageError::not_built(&what, "live-feeds").into())
+        }
+    }
+}
+
+/// Publishes all ticks of the source that are not in the log, or those until Ctrl-C.
+fn feed_stored(source: &StoredSource, settings: &Settings) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
-    let Opened { input: opened, inputs, common } = open(&args.source, settings, &interrupt)?;
+    let Opened { input: opened, inputs, common } = open(source, settings, &interrupt)?;
     let log = open_log(settings, Purpose::Feed)?.log;
     let partitions = ready_topics(&*log, settings, Purpose::Feed)?;
     let stopping = interrupt.clone();
@@ -187,36 +206,27 @@ enum OpenedSource {
 }
 
 fn open<'a>(
-    source: &'a FeedSource,
+    source: &'a StoredSource,
     settings: &Settings,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Opened<'a>> {
-    let file = |kind: &str, words: String, path: &Path| FeedInput {
-        source: format!("{kind}{COUNTING} {words}"),
-        path: Some(path.to_owned()),
-        is_sorted: false,
-        other_order: None,
-    };
     Ok(match source {
-        FeedSource::BinanceCapture(args) => {
-            let files = args.venues()?;
-            let input =
-                |(venue, path): &(String, PathBuf)| file("binance-capture", format!("venue={venue}"), path);
-            let open = || anyhow::Ok(Source::of(BinanceCapture::open(&files)?));
-            Opened {
-                inputs: files.iter().map(input).collect(),
-                input: ready(open, args.gaps, files.iter().map(|(_, path)| path.as_path()))?,
-                common: &args.common,
-            }
+        StoredSource::BinanceCapture(args) => {
+            capture(args, "binance-capture", |files| Ok(Source::of(BinanceCapture::open(files)?)))?
         }
-        FeedSource::Csv(args) => {
+        StoredSource::CoinbaseCapture(args) => {
+            capture(args, "coinbase-capture", |files| Ok(Source::of(CoinbaseCapture::open(files)?)))?
+        }
+        StoredSource::Csv(args) => {
             let csv = CsvFeed::look_at(args, &settings.stages, interrupt)?;
             Opened { inputs: csv.inputs(), input: OpenedSource::Csv(Box::new(csv)), common: &args.common }
         }
         #[cfg(not(feature = "dbn"))]
-        FeedSource::Dbn(_) => return Err(crate::usage_error::UsageError::not_built("feed dbn", "dbn").into()),
+        StoredSource::Dbn(_) => {
+            return Err(crate::usage_error::UsageError::not_built("feed dbn", "dbn").into());
+        }
         #[cfg(feature = "dbn")]
-        FeedSource::Dbn(args) => {
+        StoredSource::Dbn(args) => {
             let venue = args.venue.as_deref();
             let input = |path: &PathBuf| file("dbn", format!("venue={}", venue.unwrap_or_default()), path);
             let open = || anyhow::Ok(Source::of(DbnSource::open(&args.files, venue, args.skip_bad)?));
@@ -226,7 +236,7 @@ fn open<'a>(
                 common: &args.common,
             }
         }
-        FeedSource::Synth(args) => {
+        StoredSource::Synth(args) => {
             let &SynthArgs { symbols, ticks, seed, .. } = args;
             let config = SynthConfig { symbols, seed, ..SynthConfig::default() };
             let source = format!("synth symbols={symbols} seed={seed}");
@@ -238,6 +248,31 @@ fn open<'a>(
             }
         }
     })
+}
+
+/// Opens recorded messages. `kind` is the text of the source in the ledger.
+fn capture<'a>(
+    args: &'a CaptureArgs,
+    kind: &str,
+    open: impl Fn(&[(String, PathBuf)]) -> Result<Source, SourceError>,
+) -> anyhow::Result<Opened<'a>> {
+    let files = args.venues()?;
+    let input = |(venue, path): &(String, PathBuf)| file(kind, format!("venue={venue}"), path);
+    Ok(Opened {
+        inputs: files.iter().map(input).collect(),
+        input: ready(|| Ok(open(&files)?), args.gaps, files.iter().map(|(_, path)| path.as_path()))?,
+        common: &args.common,
+    })
+}
+
+/// Returns the input of a file in the ledger.
+fn file(kind: &str, words: String, path: &Path) -> FeedInput {
+    FeedInput {
+        source: format!("{kind}{COUNTING} {words}"),
+        path: Some(path.to_owned()),
+        is_sorted: false,
+        other_order: None,
+    }
 }
 
 /// Opens a source, and a second time if its gaps are followed.

@@ -15,7 +15,12 @@ use warptape_schemas::Describer;
 use warptape_schemas::signal::INDICATORS;
 
 use super::columns::{Align, aligned, facts};
-use super::tail::{layout, readable::readable, rows::TickRow};
+use super::fit::Room;
+use super::tail::layouts;
+use super::tail::readable::readable;
+use super::tail::rows::TickRow;
+use super::tail::show::{Position, Row, float};
+use super::tail::view::View;
 use crate::cli::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs};
 use crate::clock::Clock;
 use crate::open::{Purpose, open_log};
@@ -110,14 +115,15 @@ fn ago(now_ns: i64, ns: i64) -> String {
 
 fn table(state: &SymbolState, now_ns: i64) -> String {
     let mut text = head(state, now_ns);
-    let layout = layout::of("Signal");
+    let view = View::of(layouts::of("Signal"), Room::Whole);
     text.push('\n');
-    writeln!(text, "{}", layout.header()).expect("a string takes any text");
+    writeln!(text, "{}", view.header()).expect("a string takes any text");
     for value in state.signals.values() {
         let (partition, offset, timestamp_ns) = (value.partition, value.offset, value.committed_ns);
-        let at = layout::Position { partition, offset, timestamp_ns };
+        let at = Position { partition, offset, timestamp_ns };
         let row = TickRow { schema: "Signal", index: None, fields: value.record.clone() };
-        writeln!(text, "{}", layout.line(at, &row)).expect("a string takes any text");
+        let row = Row { at, row: &row, readable: &Value::Null };
+        writeln!(text, "{}", view.text(row)).expect("a string takes any text");
     }
     let indicators = indicators(state);
     if !indicators.is_empty() {
@@ -202,7 +208,7 @@ fn indicators(state: &SymbolState) -> String {
         .map(|name| {
             let cell = |(_, record): &(&str, &Value)| {
                 let value = record[name].as_f64().or_else(|| record[FURTHER][name].as_f64());
-                value.map_or_else(String::new, layout::float)
+                value.map_or_else(String::new, float)
             };
             std::iter::once(name.to_owned()).chain(bars.iter().map(cell)).collect()
         })

@@ -11,6 +11,8 @@ pub mod journal;
 pub mod log;
 #[cfg(feature = "manuals")]
 pub mod manuals;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod ready;
 pub mod replay;
 pub mod risk;
@@ -25,8 +27,11 @@ pub mod train;
 
 mod columns;
 mod explaining;
+mod csv_rows;
+mod fit;
 #[cfg(feature = "lab")]
 mod fleets;
+mod json;
 mod live;
 #[cfg(feature = "lab")]
 mod seeds;

@@ -29,7 +29,6 @@ use crate::cli::{DIVERGED, ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
-#[cfg(not(feature = "lab"))]
 use crate::usage_error::UsageError;
 
 /// Runs the requested analysis.
@@ -55,15 +54,47 @@ fn execute_verify(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<Exit
     if args.follow {
         return follow::execute(args, settings);
     }
-    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let bar = progress_bar();
-    let mut options = options(args, settings, schemas);
-    (options.public_keys, options.anchored) = anchors::given(args, settings)?;
-    let report = verify(&*log, &options, &mut |progress| show(&bar, progress));
+    let report = verified(args, settings, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let report = report?;
     print(&report, args.output)?;
     Ok(if report.is_identical() { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
+}
+
+fn verified(
+    args: &VerifyArgs,
+    settings: &Settings,
+    progress: &mut dyn FnMut(ReplayProgress),
+) -> anyhow::Result<Report> {
+    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
+    let mut options = options(args, settings, schemas);
+    (options.public_keys, options.anchored) = anchors::given(args, settings)?;
+    Ok(verify(&*log, &options, progress)?)
+}
+
+/// Returns the answer of `verify`, `why`, `slowest` or `what-if` as JSON, for callers without a terminal; that of `why` in
+/// the format of its arguments.
+pub fn answer(
+    args: &ReplayArgs,
+    settings: &Settings,
+    progress: &mut dyn FnMut(ReplayProgress),
+) -> anyhow::Result<String> {
+    match &args.command {
+        ReplayCommand::Verify(args) if !args.follow => {
+            Ok(serde_json::to_string(&verified(args, settings, progress)?)?)
+        }
+        ReplayCommand::Why(args) => why::answer(args, settings, progress),
+        ReplayCommand::Slowest(args) => {
+            Ok(serde_json::to_string(&slowest::answer(args, settings, progress)?)?)
+        }
+        #[cfg(feature = "lab")]
+        ReplayCommand::WhatIf(args) => {
+            let report = what_if::answer(args, settings, &ProgressBar::hidden(), progress)?;
+            Ok(serde_json::to_string(&report)?)
+        }
+        _ => Err(UsageError("only verify, why, slowest and what-if have answers as objects".to_owned()).into()),
+    }
 }
 
 fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> VerifyOptions {

@@ -15,11 +15,12 @@ use std::io::Write;
 use std::process::{self, ExitCode};
 use std::time::Duration;
 
-use warptape_schemas::risk::{RiskError, RiskOutcome, RiskProblem};
+use serde_json::{Map, Value};
+use warptape_schemas::risk::{RiskError, RiskOutcome, RiskProblem, RiskResult};
 
 use self::exchange::{Answer, Asked};
 use self::request::request_of;
-use crate::cli::{DIVERGED, INEXACT, RecordedFlags, RiskArgs, RiskCommand, RiskFormat, RiskSubcommand};
+use crate::cli::{DIVERGED, INEXACT, Interrupt, RecordedFlags, RiskArgs, RiskCommand, RiskFormat, RiskSubcommand};
 use crate::clock::wall_clock_ns;
 use crate::logging::NOTICE;
 use crate::open::{Purpose, open_log};
@@ -47,8 +48,7 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
 /// Sends the request and prints the answer.
 fn send(command: &RiskCommand, settings: &Settings) -> anyhow::Result<ExitCode> {
     let now_ns = wall_clock_ns();
-    // Several commands may run at once, and in containers all may have the same process number.
-    let name = format!("risk-{}-{now_ns}", process::id());
+    let name = new_name(now_ns);
     let read_bars = |flags: &RecordedFlags| {
         let log = open_log(settings, Purpose::Show)?.log;
         let bars = bars::recorded(&*log, &settings.topics.names.signals, &flags.symbols, &flags.bars)?;
@@ -57,7 +57,8 @@ fn send(command: &RiskCommand, settings: &Settings) -> anyhow::Result<ExitCode> 
     let (request, rows) = request_of(command, now_ns, &name, &read_bars)?;
     let asking = command.asking();
     let (timeout, waits) = (Duration::from_secs(asking.timeout_s), asking.wait_for_ticks);
-    let mut answer = ask(Asked { request: &request, name: &name, timeout, waits }, settings)?;
+    let interrupt = Interrupt::install()?;
+    let mut answer = ask(Asked { request: &request, name: &name, timeout, waits }, settings, &interrupt)?;
 
     let mut stdout = stdout();
     // Programs get the record as it is in the log.
@@ -108,19 +109,38 @@ fn send(command: &RiskCommand, settings: &Settings) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns a name that no other asker has. Several may run at once, and in containers all may have the same process
+/// number.
+fn new_name(now_ns: i64) -> String {
+    format!("risk-{}-{now_ns}", process::id())
+}
+
+/// Sends a request in its JSON form, and returns the record of its result. An interrupt cancels it.
+pub fn answer(
+    request: Map<String, Value>,
+    timeout: Duration,
+    waits: bool,
+    settings: &Settings,
+    interrupt: &Interrupt,
+) -> anyhow::Result<RiskResult> {
+    let name = new_name(wall_clock_ns());
+    let request = request::of_object(request, &name)?;
+    Ok(ask(Asked { request: &request, name: &name, timeout, waits }, settings, interrupt)?.result)
+}
+
 /// Returns the answer to a request. The answer to a divided request is that of its first part with the sum of all. The
 /// other parts get the first part's market data.
-fn ask(asked: Asked<'_>, settings: &Settings) -> anyhow::Result<Answer> {
+fn ask(asked: Asked<'_>, settings: &Settings, interrupt: &Interrupt) -> anyhow::Result<Answer> {
     let Asked { request, name, timeout, waits } = asked;
     let parts = parts::of(request.clone())?;
     if let [request] = &parts[..] {
-        return Asked { request, name, timeout, waits }.ask(settings);
+        return Asked { request, name, timeout, waits }.ask(settings, interrupt);
     }
     let mut asks = 0;
     parts::answer(parts, &mut |request| {
         let name = format!("{name}-part-{asks}");
         asks += 1;
-        Asked { request, name: &name, timeout, waits }.ask(settings)
+        Asked { request, name: &name, timeout, waits }.ask(settings, interrupt)
     })
 }
 

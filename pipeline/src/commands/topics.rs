@@ -5,10 +5,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::ensure;
+use serde::Serialize;
 use warptape_eventlog::{EventLog, LogError, TopicInfo};
 
-use super::columns::{Align, aligned};
-use crate::cli::{TopicsArgs, TopicsCommand};
+use super::csv_rows;
+use super::fit::{Head, Room, table};
+use super::json::{Integers, write_line};
+use crate::cli::{ListFormat, TopicsArgs, TopicsCommand};
 use crate::open::{Purpose, open_log};
 use crate::printable::{stdout, to_stderr};
 use crate::publisher::{MissingTopics, create_missing_topics};
@@ -18,7 +21,7 @@ use crate::settings::Settings;
 /// Lists or creates topics.
 pub fn execute(args: &TopicsArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     match args.command {
-        None => list(settings),
+        None => list(args, settings),
         Some(TopicsCommand::Create) => create(settings),
         Some(TopicsCommand::Schema) => {
             writeln!(stdout(), "{:#}", asyncapi(&settings.topics.names))?;
@@ -86,35 +89,77 @@ fn warn_of_compaction(missing: &MissingTopics) {
     }
 }
 
+/// A partition of a topic.
+#[derive(Serialize)]
+struct Partition<'a> {
+    topic: &'a str,
+    partition: usize,
+    first: i64,
+    next: i64,
+    offsets: i64,
+    compacted: bool,
+}
+
 /// Prints a line for each partition of each topic.
-fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
+fn list(args: &TopicsArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let integers = Integers::of(args.raw, args.output == ListFormat::Json)?;
     let log = open_log(settings, Purpose::Show)?.bare;
-    let text = table(&log.topics()?);
-    stdout().write_all(text.as_bytes())?;
+    let topics = log.topics()?;
+    let partitions: Vec<Partition<'_>> = topics.iter().flat_map(partitions).collect();
+    let mut out = stdout();
+    match args.output {
+        ListFormat::Table => out.write_all(shown(&partitions, Room::of_stdout(args.wide)).as_bytes())?,
+        ListFormat::Json => {
+            partitions.iter().try_for_each(|partition| write_line(&mut out, partition, integers))?;
+        }
+        ListFormat::Csv => {
+            let names = ["topic", "partition", "first", "next", "offsets", "compacted"].map(str::to_owned);
+            let rows = partitions.iter().map(cells);
+            for row in std::iter::once(names).chain(rows) {
+                out.write_all(csv_rows::row(row)?.as_bytes())?;
+            }
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(topics: &[TopicInfo]) -> String {
-    let mut rows = Vec::new();
-    for topic in topics {
-        for (partition, range) in topic.offsets.iter().enumerate() {
-            rows.push(vec![
-                if partition == 0 { topic.spec.name.clone() } else { String::new() },
-                partition.to_string(),
-                range.first.to_string(),
-                range.next.to_string(),
-                (range.next - range.first).to_string(),
-                if partition == 0 && topic.spec.compacted { "compacted".to_owned() } else { String::new() },
-            ]);
+fn partitions(topic: &TopicInfo) -> impl Iterator<Item = Partition<'_>> {
+    topic.offsets.iter().enumerate().map(|(partition, range)| Partition {
+        topic: &topic.spec.name,
+        partition,
+        first: range.first,
+        next: range.next,
+        offsets: range.next - range.first,
+        compacted: topic.spec.compacted,
+    })
+}
+
+fn cells(of: &Partition<'_>) -> [String; 6] {
+    let Partition { topic, partition, first, next, offsets, compacted } = of;
+    let compacted = compacted.to_string();
+    let numbers = [first, next, offsets].map(i64::to_string);
+    let [first, next, offsets] = numbers;
+    [(*topic).to_owned(), partition.to_string(), first, next, offsets, compacted]
+}
+
+/// Formats the table, in which a topic is named once.
+fn shown(partitions: &[Partition<'_>], room: Room) -> String {
+    let row = |of: &Partition<'_>| {
+        let mut row = cells(of).to_vec();
+        let is_first = of.partition == 0;
+        row[5] = if is_first && of.compacted { "compacted".to_owned() } else { String::new() };
+        if !is_first {
+            row[0].clear();
         }
-    }
-    let header = [
-        ("TOPIC", Align::Left),
-        ("PARTITION", Align::Right),
-        ("FIRST", Align::Right),
-        ("NEXT", Align::Right),
-        ("OFFSETS", Align::Right),
-        ("", Align::Left),
+        row
+    };
+    let heads = [
+        Head::text("TOPIC", 16),
+        Head::number("PARTITION"),
+        Head::number("FIRST"),
+        Head::number("NEXT"),
+        Head::number("OFFSETS"),
+        Head::fixed(""),
     ];
-    aligned(&header, &rows)
+    table(&heads, &["TOPIC", "PARTITION", "NEXT"], &partitions.iter().map(row).collect::<Vec<_>>(), room)
 }

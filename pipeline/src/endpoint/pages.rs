@@ -19,7 +19,7 @@ use super::verifier::WatchedVerifier;
 use super::view::Watched;
 use crate::clock::Clock;
 
-/// Time for which a page is given to all clients.
+/// Time for which a page is cached for all clients.
 const PAGE_AGE_MAX: Duration = Duration::from_millis(250);
 
 /// All pages.
@@ -34,22 +34,22 @@ pub(super) enum Page {
     Performance,
 }
 
-/// A page and where it is read.
+/// The route of a page.
 pub(super) struct Route {
     pub(super) path: &'static str,
-    /// The page; of metrics its plain form, which a request's `Accept` may change.
+    /// The page. Metrics are in text form, unless the request's `Accept` asks for another.
     pub(super) page: Page,
     /// Contents in words.
     pub(super) about: &'static str,
     /// Media type of the answer.
     pub(super) media: &'static str,
-    /// True if the page is 503 while things are bad.
+    /// True if the page may answer with status 503.
     pub(super) may_be_unavailable: bool,
     /// True if a verifier has the page as well.
     pub(super) of_verifier: bool,
 }
 
-/// Every page, in the order of their list.
+/// All pages, in the order in which the endpoint lists them.
 pub(super) const ROUTES: [Route; 7] = [
     Route::new("/metrics", Page::Metrics(Format::Text), "metrics for Prometheus", TEXT, false, true),
     Route::new("/livez", Page::Live, "200 while the process is live; restart it on 503", TEXT, true, true),

@@ -10,9 +10,9 @@ pub(super) struct Usage {
     pub(super) cpu_s: f64,
     /// Memory in use, in bytes; `None` if the system does not report it (only Linux does).
     pub(super) resident_bytes: Option<u64>,
-    /// Memory that the process may use, in bytes; `None` likewise.
+    /// Memory that the process may use, in bytes; `None` if unknown.
     pub(super) limit_bytes: Option<u64>,
-    /// Number of open files; `None` likewise.
+    /// Number of open files; `None` if unknown.
     pub(super) open_files: Option<u64>,
 }
 

@@ -26,9 +26,9 @@ const END_MAX: Duration = Duration::from_secs(1);
 const ENDS_MAX: usize = 512;
 /// Time over which rates are measured, in ns.
 const RATE_NS: i64 = 30_000_000_000;
-/// Age from which on a sample of the log's ends means nothing any more, in ns.
+/// Age above which a sample of the log's ends is ignored, in ns.
 const SEEN_MAX_NS: i64 = 5_000_000_000;
-/// Free bytes below which a disk is scarce, if less than one byte in `FREE_SHARE_MIN` is free as well.
+/// A disk is nearly full if fewer bytes than this are free, and less than one byte in [`FREE_SHARE_MIN`].
 const FREE_MIN: u64 = 1 << 30;
 const FREE_SHARE_MIN: u64 = 10;
 

@@ -66,7 +66,7 @@ impl LogFormat {
     }
 }
 
-/// Starts the log of this process. A failed request for a log starts one as well, so that its error has a place to go.
+/// Starts the log of this process. An invalid filter starts the default log, which then shows the error.
 pub fn start(verbose: u8, format: LogFormat, terminal: &Terminal) -> anyhow::Result<()> {
     let default = LEVELS[usize::from(verbose).min(LEVELS.len() - 1)];
     let (filter, mistake) = match std::env::var(FILTER_VARIABLE) {

@@ -39,8 +39,8 @@ pub enum EngineError {
     /// The partitions were processed under another stage configuration.
     #[error(
         "this log was processed with other settings so far: {changes}. Restore these settings, or start once \
-         with `warptape run --new-segment`, which begins a new segment of the log with the new settings; the \
-         {records} earlier tick records of {partitions} partitions are then folded again, without outputs"
+         with `warptape run --new-segment`. It begins a new segment of the log with the new settings, and \
+         folds the {records} earlier tick records of {partitions} partitions again, without outputs"
     )]
     OtherSegment {
         /// The changed settings, with their values before and now.

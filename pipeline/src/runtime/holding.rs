@@ -32,7 +32,7 @@ pub(super) struct Holder {
     pub(super) group: String,
     pub(super) accepted_loss: AcceptedLoss,
     pub(super) journals: Journals,
-    /// Ends of the journals before the last look. Later writes of this process say nothing of its assignment.
+    /// Ends of the journals before they were last read. Entries that this process wrote later do not count.
     pub(super) written: Vec<i64>,
     pub(super) waiting: BTreeMap<i32, Waiting>,
 }

@@ -43,7 +43,7 @@ pub enum SettingsError {
         /// The mistake, with line and column.
         found: String,
     },
-    /// Values are wrong: all of them.
+    /// The configuration has mistakes; the error lists all of them.
     #[error("{}", list(.0))]
     Mistakes(Vec<Mistake>),
 }

@@ -126,10 +126,10 @@ fn some_signal() -> Signal<'static> {
 }
 
 /// Records of a source partition in order, each with the reason of its rejection, or `None`.
-type Source = Vec<Vec<(Vec<u8>, Option<DeadLetterReason>)>>;
+pub type Source = Vec<Vec<(Vec<u8>, Option<DeadLetterReason>)>>;
 
 /// Returns good ticks over the partitions, with all the poison among them or without.
-fn source(with_poison: bool) -> Source {
+pub fn source(with_poison: bool) -> Source {
     let mut partitions: Source = vec![Vec::new(); PARTITIONS as usize];
     let mut poisons = poisons().into_iter();
     for number in 0..GOOD_TICKS {
@@ -144,7 +144,7 @@ fn source(with_poison: bool) -> Source {
 }
 
 /// Writes the records into a new log and runs the pipeline over it. Returns the log and the summary.
-fn run_over(folder: &Path, name: &str, source: &Source) -> (SqliteLog, String) {
+pub fn run_over(folder: &Path, name: &str, source: &Source) -> (SqliteLog, String) {
     let log = SqliteLog::open(folder.join(name), Durability::Process).expect("a new log");
     let ticks = TopicSpec { name: "ticks".to_owned(), partitions: PARTITIONS, ..TopicSpec::default() };
     log.create_topics(&[ticks]).expect("a new topic");

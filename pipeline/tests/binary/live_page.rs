@@ -149,7 +149,7 @@ fn the_page_is_for_browsers_and_its_data_for_those_who_may_read() {
     assert!(page.contains("<!doctype html>") || page.contains("<!DOCTYPE html>"), "{page}");
     assert!(!page.contains("http://") && !page.contains("https://"), "the page asks nobody else: {page}");
     assert!(get(&url, "/", &[]).1.contains("/metrics"), "others get the list of pages");
-    for path in ["/page.js", "/page.css", "/uplot.js", "/uplot.css"] {
+    for path in ["/page.js", "/page.css", "/text.js", "/uplot.js", "/uplot.css", "/UPLOT-LICENSE"] {
         assert_eq!(get(&url, path, &[]).0, 200, "{path}");
     }
     for path in ["/live", "/live.json", "/candles.json?symbol=A:B&bar=1s", "/why.txt?entry=0:1"] {

@@ -41,6 +41,19 @@ pub struct State {
     pub guids: BTreeMap<String, u32>,
 }
 
+/// Returns the configuration of a TLS server on `localhost`, and the certificate to trust, in PEM.
+pub fn tls_server() -> (Arc<ServerConfig>, String) {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the provider has them")
+        .with_no_client_auth()
+        .with_single_cert(vec![certified.cert.der().clone()], key)
+        .expect("the key is the certificate's");
+    (Arc::new(config), certified.cert.pem())
+}
+
 /// A running registry; its thread ends with the test process.
 pub struct RegistryStub {
     state: Arc<Mutex<State>>,
@@ -55,15 +68,8 @@ impl RegistryStub {
 
     /// Starts a registry with TLS only; returns the certificate to trust, in PEM.
     pub fn start_tls() -> (RegistryStub, String) {
-        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-        let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
-        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("the provider has them")
-            .with_no_client_auth()
-            .with_single_cert(vec![certified.cert.der().clone()], key)
-            .expect("the key is the certificate's");
-        (Self::listen(None, Some(Arc::new(config))), certified.cert.pem())
+        let (config, certificate) = tls_server();
+        (Self::listen(None, Some(config)), certificate)
     }
 
     fn listen(authorization: Option<&str>, tls: Option<Arc<ServerConfig>>) -> RegistryStub {

@@ -1,6 +1,6 @@
 //! The commands in docs/start.md and README.md work unchanged, on a real Kafka broker if they name one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::kafka_clients::given;
@@ -9,13 +9,17 @@ use super::processes::{Running, WARPTAPE, folder, texts};
 /// Address in the pages for a broker on the reader's machine.
 const BROKER: &str = "kafka:localhost:9092";
 
-fn page(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
-    std::fs::read_to_string(path).expect("a page of the workspace")
+/// Returns a file or folder of the workspace.
+pub fn of_workspace(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
+}
+
+pub fn page(name: &str) -> String {
+    std::fs::read_to_string(of_workspace(name)).expect("a page of the workspace")
 }
 
 /// Returns the blocks of commands of a page.
-fn blocks(page: &str) -> Vec<&str> {
+pub fn blocks(page: &str) -> Vec<&str> {
     page.split("```sh\n")
         .skip(1)
         .map(|behind| behind.split_once("```").expect("the end of a block").0)

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
+use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
 use warptape_schemas::decode_signal;
+use warptape_schemas::signal::Signal;
 
 use super::slowest::first_signal;
 use crate::partition_reader::PartitionReader;
@@ -19,24 +20,45 @@ const PIECE_SIGNALS: i64 = 4_096;
 /// Signals between two progress reports.
 const PROGRESS_SIGNALS: u64 = 4_096;
 
-/// Partition and offset of a symbol's first signal whose bar ends at or after a time; of its newest signal if no time
-/// is given.
+/// A signal, named by its symbol.
+#[derive(Clone, Copy, Debug)]
+pub struct SignalOfSymbol<'a> {
+    /// The symbol, `VENUE:TICKER`.
+    pub symbol: &'a str,
+    /// Bar of the signal, as signals name it; `None` for any.
+    pub bar: Option<&'a str>,
+    /// Time at or after which the bar ends, ns since the epoch; `None` for the newest signal.
+    pub at_ns: Option<i64>,
+}
+
+impl SignalOfSymbol<'_> {
+    /// Returns the record's signal if it is of the symbol and the bar.
+    fn of(self, record: &Record) -> Option<Signal<'_>> {
+        if record.key.as_deref() != Some(self.symbol.as_bytes()) {
+            return None;
+        }
+        let signal = decode_signal(&record.value).ok()?;
+        self.bar.is_none_or(|bar| signal.bar_spec == bar).then_some(signal)
+    }
+}
+
+/// Partition and offset of the first signal whose bar ends at or after the time; of the newest signal if no time is
+/// given.
 ///
 /// # Errors
 /// If the log cannot be read, or has no such signal.
-pub fn find_signal_of_symbol(
+pub fn find_signal(
     log: &dyn EventLog,
     options: &VerifyOptions,
-    symbol: &str,
-    at_ns: Option<i64>,
+    wanted: SignalOfSymbol<'_>,
     progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<(i32, i64), ReplayError> {
     let topic = &options.sources.signals;
     let ranges = log.topic(topic)?.map(|info| info.offsets).unwrap_or_default();
-    let Some(at_ns) = at_ns else {
-        return match newest(log, topic, &ranges, symbol, progress)? {
+    let Some(at_ns) = wanted.at_ns else {
+        return match newest(log, topic, &ranges, wanted, progress)? {
             Some(found) => Ok(found),
-            None => Err(not_found(log, topic, &ranges, symbol, progress)?),
+            None => Err(not_found(log, topic, &ranges, wanted, progress)?),
         };
     };
     let mut best: Option<(i64, i32, i64)> = None;
@@ -53,10 +75,7 @@ pub fn find_signal_of_symbol(
             if done % PROGRESS_SIGNALS == 0 {
                 progress(ReplayProgress { phase: Phase::Outputs, done, total });
             }
-            if record.key.as_deref() != Some(symbol.as_bytes()) {
-                continue;
-            }
-            let Ok(signal) = decode_signal(&record.value) else { continue };
+            let Some(signal) = wanted.of(&record) else { continue };
             if signal.bar_end_ns < at_ns {
                 continue;
             }
@@ -68,17 +87,28 @@ pub fn find_signal_of_symbol(
     }
     match best {
         Some((_, partition, offset)) => Ok((partition, offset)),
-        None => Err(not_found(log, topic, &ranges, symbol, progress)?),
+        None => Err(not_found(log, topic, &ranges, wanted, progress)?),
     }
 }
 
-/// Partition and offset of a symbol's last signal; `None` if it has none. Partitions are read from their ends in ever
-/// longer pieces.
+/// [`find_signal`] by a symbol and a time alone.
+pub fn find_signal_of_symbol(
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    symbol: &str,
+    at_ns: Option<i64>,
+    progress: &mut dyn FnMut(ReplayProgress),
+) -> Result<(i32, i64), ReplayError> {
+    find_signal(log, options, SignalOfSymbol { symbol, bar: None, at_ns }, progress)
+}
+
+/// Partition and offset of the last signal that is wanted; `None` if there is none. Partitions are read from their ends
+/// in ever longer pieces.
 fn newest(
     log: &dyn EventLog,
     topic: &str,
     ranges: &[OffsetRange],
-    symbol: &str,
+    wanted: SignalOfSymbol<'_>,
     progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<Option<(i32, i64)>, ReplayError> {
     let mut best: Option<(i64, i32, i64)> = None;
@@ -92,9 +122,7 @@ fn newest(
             let first = range.first.max(next - length);
             let mut reader = PartitionReader::open(log, source.clone(), OffsetRange { first, next })?;
             while let Some(record) = reader.next()? {
-                if record.key.as_deref() == Some(symbol.as_bytes())
-                    && let Ok(signal) = decode_signal(&record.value)
-                {
+                if let Some(signal) = wanted.of(&record) {
                     last = Some((signal.bar_end_ns, partition, record.offset));
                 }
             }
@@ -108,18 +136,18 @@ fn newest(
     Ok(best.map(|(_, partition, offset)| (partition, offset)))
 }
 
-/// Explains that a symbol has no signal at a time: says when its bars end or, if it has none, which symbols have
-/// signals.
+/// Explains the lack of a signal: says when the symbol's bars end, which bars it has, or which symbols have signals.
 fn not_found(
     log: &dyn EventLog,
     topic: &str,
     ranges: &[OffsetRange],
-    symbol: &str,
+    wanted: SignalOfSymbol<'_>,
     progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<ReplayError, ReplayError> {
     let mut done = 0;
     let total = ranges.iter().map(|range| (range.next - range.first) as u64).sum();
-    let (mut ends, mut known): (Option<(i64, i64)>, BTreeSet<String>) = (None, BTreeSet::new());
+    let (mut ends, mut bars): (Option<(i64, i64)>, BTreeSet<String>) = (None, BTreeSet::new());
+    let mut known: BTreeSet<String> = BTreeSet::new();
     for (partition, &range) in (0..).zip(ranges) {
         let source = TopicPartition { topic: topic.to_owned(), partition };
         let mut reader = PartitionReader::open(log, source, range)?;
@@ -129,11 +157,16 @@ fn not_found(
                 progress(ReplayProgress { phase: Phase::Outputs, done, total });
             }
             let key = record.key.as_deref().unwrap_or_default();
-            if key == symbol.as_bytes() {
-                let Ok(signal) = decode_signal(&record.value) else { continue };
-                let (first, last) = ends.unwrap_or((signal.bar_end_ns, signal.bar_end_ns));
-                ends = Some((first.min(signal.bar_end_ns), last.max(signal.bar_end_ns)));
-            } else if let Ok(other) = std::str::from_utf8(key)
+            if let Some(signal) = (SignalOfSymbol { bar: None, ..wanted }).of(&record) {
+                if !bars.contains(&*signal.bar_spec) {
+                    bars.insert(signal.bar_spec.to_string());
+                }
+                if wanted.bar.is_none_or(|bar| signal.bar_spec == bar) {
+                    let (first, last) = ends.unwrap_or((signal.bar_end_ns, signal.bar_end_ns));
+                    ends = Some((first.min(signal.bar_end_ns), last.max(signal.bar_end_ns)));
+                }
+            } else if key != wanted.symbol.as_bytes()
+                && let Ok(other) = std::str::from_utf8(key)
                 && known.len() < KNOWN_MAX
                 && !known.contains(other)
             {
@@ -141,11 +174,15 @@ fn not_found(
             }
         }
     }
-    let (url, topic, symbol) = (log.url(), topic.to_owned(), symbol.to_owned());
-    Ok(match ends {
-        Some((first, last)) => {
+    let (url, topic, symbol) = (log.url(), topic.to_owned(), wanted.symbol.to_owned());
+    Ok(match (ends, wanted.bar) {
+        (Some((first, last)), _) => {
             ReplayError::NoSignal { url, topic, symbol, first: utc(first), last: utc(last) }
         }
-        None => ReplayError::NoSymbol { url, topic, symbol, known },
+        (None, Some(bar)) if !bars.is_empty() => {
+            let known = bars.into_iter().collect::<Vec<_>>().join(", ");
+            ReplayError::NoBar { url, topic, symbol, bar: bar.to_owned(), known }
+        }
+        (None, _) => ReplayError::NoSymbol { url, topic, symbol, known },
     })
 }

@@ -55,15 +55,15 @@ pub struct LaneWhy {
     pub at: Moment,
     /// The lane.
     pub lane: LaneExplanation,
-    /// Its device.
+    /// Device of the lane.
     pub device: String,
-    /// Last decisions on its weight and its service, if heat of its device or its breaker withholds part of them.
+    /// The last decisions about its weight and its service, if heat or its breaker reduces them.
     pub decided: Vec<Before>,
-    /// Time that a row takes each lane of the process, this one included.
+    /// Service time of a row on each lane of the process, including this one.
     pub row_times: Vec<RowTime>,
 }
 
-/// Time that a row takes a lane.
+/// Service time of a row on a lane.
 #[derive(Clone, Debug, Serialize)]
 pub struct RowTime {
     /// The lane.

@@ -5,6 +5,7 @@ use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition}
 use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
 
 use crate::ReplayError;
+use crate::cause;
 use crate::partition_reader::PartitionReader;
 
 /// Offsets in one block when searching backwards.
@@ -135,6 +136,22 @@ pub(super) fn begin_before(
     Ok(if search.has_before(begin)? { begin } else { range.first })
 }
 
+/// The last start of a process before an offset of its journal, or else the journal's first offset.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn last_start_before(
+    log: &dyn EventLog,
+    source: &TopicPartition,
+    range: OffsetRange,
+    offset: i64,
+) -> Result<i64, ReplayError> {
+    let starts = |entry: &JournalEntry| matches!(&entry.input, Input::Started(_));
+    let mut search = Search::open(log, source.clone(), range)?;
+    let start = search.last_before(offset.min(range.next), range.first, starts)?;
+    Ok(start.unwrap_or(range.first))
+}
+
 /// The end at which no transaction is cut: after the window's last entry that seals one, or else after the first such
 /// entry after it. `None` at the end of the journal.
 pub(super) fn end_behind(
@@ -238,6 +255,28 @@ impl Search {
         self.reader.seek(self.range.first)?;
         Ok(self.reader.next_before(offset)?.is_some())
     }
+}
+
+/// The offset of the first signal of a partition caused by a tick record at or after an offset.
+///
+/// # Errors
+/// If the log cannot be read, or a signal in it.
+pub fn first_signal_from(
+    log: &dyn EventLog,
+    source: &TopicPartition,
+    range: OffsetRange,
+    cause: i64,
+) -> Result<i64, ReplayError> {
+    let is_before = |record: &Record| match cause::of_signal(&record.value) {
+        Some(of) => Ok(of < cause),
+        None => Err(ReplayError::OutputUnreadable {
+            url: log.url(),
+            topic: source.topic.clone(),
+            partition: source.partition,
+            offset: record.offset,
+        }),
+    };
+    Ok(partition_point(log, source.clone(), range, is_before)?.0)
 }
 
 /// For records ordered so that `is_before` holds up to some place: the first offset after them, and the offset of the

@@ -424,7 +424,7 @@ impl PartitionPlace<'_> {
         )
     }
 
-    /// The outputs from the next records on, or from those that the tick record at `from` caused.
+    /// Opens the comparison of outputs, at `kept` offsets or else at the outputs caused by the tick record at `from`.
     fn outputs(
         &self,
         kept: Option<[i64; 3]>,
@@ -551,7 +551,7 @@ mod tests {
         follower
     }
 
-    /// Takes the chain as if it were compared, and returns its ranges.
+    /// Takes the chain without comparing it, and returns its offset ranges.
     fn taken(follower: &mut PartitionFollower) -> Vec<(i64, i64)> {
         let chain = follower.take_chain(true, false).unwrap_or_else(|_| panic!("no gap is expected"));
         let ranges: Vec<_> = chain.iter().map(|of| (of.range.first, of.range.next)).collect();

@@ -386,13 +386,13 @@ pub struct Slice {
 pub struct Transaction {
     /// Sequence of its first entry; `None` if the history began within it.
     pub first_sequence: Option<i64>,
-    /// Sequence of its last entry at its seal, which names it.
+    /// Sequence of its last entry when it was sealed; it identifies the transaction.
     pub sealed_sequence: i64,
     /// Time of its seal; `None` if it moves no offsets.
     pub sealed_ns: Option<i64>,
-    /// Time of its last entry at its seal, ns since the epoch; `None` if the history knows only its attempts.
+    /// Time of its last entry when it was sealed, ns since the epoch; `None` if the history knows only its attempts.
     pub last_ns: Option<i64>,
-    /// Its parts of partitions.
+    /// The part of each of its partitions.
     pub partitions: Vec<SealedPart>,
     /// The attempts to commit it that are in the journal, in order. The last transaction of a life or a window lacks
     /// its last attempt.
@@ -422,7 +422,7 @@ pub struct Attempt {
     pub looked_up: bool,
 }
 
-/// A transaction's part of a partition.
+/// The contents of a transaction from one partition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SealedPart {
     /// Offsets and output counts.
@@ -431,7 +431,7 @@ pub struct SealedPart {
     pub arrivals: Vec<Arc<Arrival>>,
     /// The batches with rows of these arrivals, in the order in which they came back.
     pub batches: Vec<Arc<Batch>>,
-    /// True if all of its arrivals and batches are here: the history began before them and had room for them.
+    /// True if all its arrivals and batches are listed: the history began before them, and its limits dropped none.
     pub is_whole: bool,
     /// True if the partition was revoked before the transaction was sent again, so that this part was not committed.
     pub may_be_void: bool,

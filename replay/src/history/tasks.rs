@@ -7,17 +7,17 @@ use warptape_schemas::journal::{LaneId, PartitionId, Reject, RunSlice, SliceDone
 use super::items::{Item, Round, RoundEnd, Slice};
 use crate::moment::Moment;
 
-/// Most rounds open at a time. Schedulers know fewer tasks.
+/// Greatest number of open rounds; schedulers admit fewer tasks.
 const OPEN_ROUNDS_MAX: usize = 1 << 20;
 
-/// Most slices of a lane that are open at a time.
+/// Greatest number of open slices of a lane.
 const SLICES_MAX: usize = 2;
 
 /// Open rounds and slices.
 #[derive(Default)]
 pub(super) struct Tasks {
     rounds: BTreeMap<TaskId, Round>,
-    /// By lane: each lane works on one slice, which may have passed another one that is still open.
+    /// Open slices by lane. A lane works on one slice; another one may be open that this one passed.
     slices: BTreeMap<LaneId, Vec<Slice>>,
 }
 

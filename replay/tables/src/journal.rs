@@ -10,13 +10,14 @@ use warptape_replay::history::{Batch, BatchEnd, History, Item, Life, Round, Roun
 use warptape_schemas::journal::{CommitOutcome, Decision, Input, JournalEntry};
 
 use crate::TablesError;
+use crate::cell::Cell;
+use crate::declared::{BATCHES, COMMITS, DECISIONS, TASKS};
 use crate::latency::{Latencies, Sealing};
-use crate::sink::{Cell, Sinks};
-use crate::table::{BATCHES, COMMITS, DECISIONS, TASKS};
+use crate::rows::Rows;
 
-/// Reads journals, one after the other.
+/// Reads a journal.
 pub(crate) struct JournalTables<'a> {
-    latencies: Latencies<'a>,
+    pub(crate) latencies: Latencies<'a>,
     partition: i32,
     history: History,
     /// The process life of the items; `None` while it is unknown.
@@ -26,15 +27,9 @@ pub(crate) struct JournalTables<'a> {
 }
 
 impl<'a> JournalTables<'a> {
-    pub(crate) fn new(latencies: Latencies<'a>) -> Self {
-        Self { latencies, partition: 0, history: History::new(0), life: None, written_ns: VecDeque::new() }
-    }
-
-    /// Continues with another journal.
-    pub(crate) fn begin(&mut self, partition: i32) {
-        (self.partition, self.history) = (partition, History::new(partition));
-        self.life = None;
-        self.written_ns.clear();
+    pub(crate) fn new(partition: i32, latencies: Latencies<'a>) -> Self {
+        let (history, written_ns) = (History::new(partition), VecDeque::new());
+        Self { latencies, partition, history, life: None, written_ns }
     }
 
     /// Adds the next entry of the journal, with its record.
@@ -42,34 +37,35 @@ impl<'a> JournalTables<'a> {
         &mut self,
         record: &Record,
         entry: &JournalEntry,
-        sinks: &mut Sinks,
+        rows: &mut Rows,
     ) -> Result<(), TablesError> {
         // A checkpoint is large and decides nothing.
-        let input = if entry.decisions.is_empty() { Value::Null } else { to_value(&entry.input) };
+        let has_rows = !entry.decisions.is_empty() && rows.wants(&DECISIONS);
+        let input = if has_rows { to_value(&entry.input) } else { Value::Null };
         let input = kind_of(&input).0;
-        for (index, decision) in (0..).zip(&entry.decisions) {
-            self.push_decision(record, entry, (index, input), decision, sinks)?;
+        for (index, decision) in (0..).zip(&entry.decisions).filter(|_| has_rows) {
+            self.push_decision(record, entry, (index, input), decision, rows);
         }
         if let Input::Sealed(_) = entry.input {
             self.written_ns.push_back((entry.sequence, record.timestamp_ns));
         }
         self.history.step(entry);
-        self.push_items(sinks)
+        self.push_items(rows)
     }
 
     /// Ends the journal.
-    pub(crate) fn end(&mut self, sinks: &mut Sinks) -> Result<(), TablesError> {
+    pub(crate) fn end(&mut self, rows: &mut Rows) -> Result<(), TablesError> {
         self.history.finish();
-        self.push_items(sinks)
+        self.push_items(rows)
     }
 
-    fn push_items(&mut self, sinks: &mut Sinks) -> Result<(), TablesError> {
+    fn push_items(&mut self, rows: &mut Rows) -> Result<(), TablesError> {
         for item in self.history.take_items() {
             match item {
                 Item::Life(life) => self.life = Some(life),
-                Item::Batch(batch) => self.push_batch(&batch, sinks)?,
-                Item::Round(round) => self.push_task(&round, sinks)?,
-                Item::Transaction(transaction) => self.push_commit(&transaction, sinks)?,
+                Item::Batch(batch) => self.push_batch(&batch, rows),
+                Item::Round(round) => self.push_task(&round, rows),
+                Item::Transaction(transaction) => self.push_commit(&transaction, rows)?,
                 _ => {}
             }
         }
@@ -87,8 +83,8 @@ impl<'a> JournalTables<'a> {
         entry: &JournalEntry,
         (index, input): (i64, &str),
         decision: &Decision,
-        sinks: &mut Sinks,
-    ) -> Result<(), TablesError> {
+        rows: &mut Rows,
+    ) {
         let value = to_value(decision);
         let (kind, fields) = kind_of(&value);
         let number = |name: &str| Cell::from(fields.get(name).and_then(Value::as_i64));
@@ -112,10 +108,10 @@ impl<'a> JournalTables<'a> {
             number("rows"),
             detail.as_str().into(),
         ];
-        sinks.push(&DECISIONS, &row)
+        rows.push(&DECISIONS, &row);
     }
 
-    fn push_batch(&self, batch: &Batch, sinks: &mut Sinks) -> Result<(), TablesError> {
+    fn push_batch(&self, batch: &Batch, rows: &mut Rows) {
         let Batch { at, dispatch, end, .. } = batch;
         let reason = to_value(&dispatch.reason);
         let mut lanes = self.life.iter().flat_map(|life| &life.started.lanes);
@@ -145,10 +141,10 @@ impl<'a> JournalTables<'a> {
             (at.at_ns - dispatch.oldest_arrival_ns).into(),
             completed_ns.map(|completed_ns| completed_ns - at.at_ns).into(),
         ];
-        sinks.push(&BATCHES, &row)
+        rows.push(&BATCHES, &row);
     }
 
-    fn push_task(&self, round: &Round, sinks: &mut Sinks) -> Result<(), TablesError> {
+    fn push_task(&self, round: &Round, rows: &mut Rows) {
         let Round { at, arrived: task, first_slice, slices, service_ns, end, .. } = round;
         let class = to_value(&task.class);
         let outcome = end.map(|(_, end)| match end {
@@ -180,10 +176,10 @@ impl<'a> JournalTables<'a> {
             end.map(|(at, _)| at.sequence).into(),
             end.map(|(at, _)| at.at_ns).into(),
         ];
-        sinks.push(&TASKS, &row)
+        rows.push(&TASKS, &row);
     }
 
-    fn push_commit(&mut self, transaction: &Transaction, sinks: &mut Sinks) -> Result<(), TablesError> {
+    fn push_commit(&mut self, transaction: &Transaction, rows: &mut Rows) -> Result<(), TablesError> {
         // Transactions with journal entries alone have no row.
         let (sequence, Some(sealed_ns)) = (transaction.sealed_sequence, transaction.sealed_ns) else {
             return Ok(());
@@ -216,21 +212,21 @@ impl<'a> JournalTables<'a> {
                 commit.map(|(sent_ns, _)| sent_ns).into(),
                 commit.map(|(_, ended_ns)| ended_ns).into(),
             ];
-            sinks.push(&COMMITS, &row)?;
+            rows.push(&COMMITS, &row);
             let journal_partition = self.partition;
             let sealing = Sealing { journal_partition, sealed_sequence: sequence, sealed_ns, part, commit };
-            self.latencies.push(&sealing, sinks)?;
+            self.latencies.push(&sealing, rows)?;
         }
         Ok(())
     }
 }
 
-fn to_value(value: &impl Serialize) -> Value {
+pub(crate) fn to_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("journal types are structs of numbers and texts")
 }
 
 /// The name of a variant, and its fields.
-fn kind_of(value: &Value) -> (&str, &Value) {
+pub(crate) fn kind_of(value: &Value) -> (&str, &Value) {
     let fields = value.as_object().and_then(|variant| variant.iter().next());
     fields.map_or(("", value), |(kind, fields)| (kind.as_str(), fields))
 }

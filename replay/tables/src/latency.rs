@@ -2,13 +2,14 @@
 
 use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
 use warptape_replay::history::SealedPart;
-use warptape_replay::{PartitionReader, ReplayError};
+use warptape_replay::{PartitionReader, ReplayError, first_signal_from};
 use warptape_schemas::decode_signal;
 use warptape_schemas::journal::SealedPartition;
 
 use crate::TablesError;
-use crate::sink::{Cell, Sinks};
-use crate::table::LATENCIES;
+use crate::cell::Cell;
+use crate::declared::LATENCIES;
+use crate::rows::Rows;
 
 /// The journal's account of a transaction's part of a partition.
 pub(crate) struct Sealing<'a> {
@@ -33,7 +34,7 @@ struct Along {
     source: TopicPartition,
     range: OffsetRange,
     reader: Option<PartitionReader>,
-    /// Offset before which everything about tick records was read.
+    /// Offset of the tick records before which everything was read.
     read_to: i64,
 }
 
@@ -45,26 +46,33 @@ struct Caused {
 }
 
 impl<'a> Latencies<'a> {
+    /// Reads topics whose partitions have these offsets.
     pub(crate) fn new(
         log: &'a dyn EventLog,
         (signals, signal_ranges): (&str, &[OffsetRange]),
         (ticks, tick_ranges): (&str, &[OffsetRange]),
     ) -> Self {
-        let along = |topic: &str, ranges: &[OffsetRange]| -> Vec<Along> {
-            let of = |(partition, range): (i32, &OffsetRange)| Along {
-                source: TopicPartition { topic: topic.to_owned(), partition },
-                range: *range,
-                reader: None,
-                read_to: i64::MIN,
-            };
-            (0..).zip(ranges).map(of).collect()
-        };
         let (signals, ticks) = (along(signals, signal_ranges), along(ticks, tick_ranges));
         Self { log, signals, ticks }
     }
 
-    /// Writes the rows of a transaction's part of a partition.
-    pub(crate) fn push(&mut self, sealing: &Sealing<'_>, sinks: &mut Sinks) -> Result<(), TablesError> {
+    /// Reads on to the ends of these offsets.
+    pub(crate) fn extend(&mut self, signals: &[OffsetRange], ticks: &[OffsetRange]) {
+        for (all, ranges) in [(&mut self.signals, signals), (&mut self.ticks, ticks)] {
+            for (along, range) in all.iter_mut().zip(ranges) {
+                along.range = *range;
+                if let Some(reader) = &mut along.reader {
+                    reader.extend(range.next);
+                }
+            }
+        }
+    }
+
+    /// Adds the rows of a transaction's part of a partition.
+    pub(crate) fn push(&mut self, sealing: &Sealing<'_>, rows: &mut Rows) -> Result<(), TablesError> {
+        if !rows.wants(&LATENCIES) {
+            return Ok(());
+        }
         let mut arrivals = &sealing.part.arrivals[..];
         for caused in self.caused(&sealing.part.account)? {
             while let [first, rest @ ..] = arrivals
@@ -95,7 +103,7 @@ impl<'a> Latencies<'a> {
                 between(sent_ns, committed_ns),
                 between(caused.tick_time_ns, committed_ns),
             ];
-            sinks.push(&LATENCIES, &row)?;
+            rows.push(&LATENCIES, &row);
         }
         Ok(())
     }
@@ -110,7 +118,11 @@ impl<'a> Latencies<'a> {
         };
         let mut all: Vec<Caused> = Vec::new();
         let (url, source) = (self.log.url(), signals.source.clone());
-        let reader = signals.reader_from(self.log, first)?;
+        let begin = match signals.is_behind(first) {
+            true => 0,
+            false => first_signal_from(self.log, &source, signals.range, first)?,
+        };
+        let reader = signals.reader_from(self.log, first, begin)?;
         while let Some(record) = reader.peek()? {
             let signal = decode_signal(&record.value).map_err(|error| ReplayError::RecordUnreadable {
                 url: url.clone(),
@@ -131,7 +143,7 @@ impl<'a> Latencies<'a> {
             }
         }
         signals.read_to = next;
-        let reader = ticks.reader_from(self.log, first)?;
+        let reader = ticks.reader_from(self.log, first, first)?;
         for caused in &mut all {
             while let Some(record) = reader.peek()? {
                 if record.offset >= caused.source_offset {
@@ -147,12 +159,33 @@ impl<'a> Latencies<'a> {
     }
 }
 
+fn along(topic: &str, ranges: &[OffsetRange]) -> Vec<Along> {
+    let of = |(partition, range): (i32, &OffsetRange)| Along {
+        source: TopicPartition { topic: topic.to_owned(), partition },
+        range: *range,
+        reader: None,
+        read_to: i64::MIN,
+    };
+    (0..).zip(ranges).map(of).collect()
+}
+
 impl Along {
-    /// A reader that has not passed anything about tick records from an offset on. It starts again if another process
-    /// had the partition before the one whose journal is being read.
-    fn reader_from(&mut self, log: &dyn EventLog, offset: i64) -> Result<&mut PartitionReader, LogError> {
-        if self.reader.is_none() || offset < self.read_to {
-            self.reader = Some(PartitionReader::open(log, self.source.clone(), self.range)?);
+    /// True if a reader is open that has passed nothing about the tick records from an offset on.
+    fn is_behind(&self, offset: i64) -> bool {
+        self.reader.is_some() && offset >= self.read_to
+    }
+
+    /// A reader that has not passed anything about tick records from an offset on. It starts again, at `begin`, if
+    /// another process had the partition before the one whose journal is being read.
+    fn reader_from(
+        &mut self,
+        log: &dyn EventLog,
+        offset: i64,
+        begin: i64,
+    ) -> Result<&mut PartitionReader, LogError> {
+        if !self.is_behind(offset) {
+            let range = OffsetRange { first: begin.max(self.range.first), next: self.range.next };
+            self.reader = Some(PartitionReader::open(log, self.source.clone(), range)?);
         }
         Ok(self.reader.as_mut().expect("it is open by now"))
     }

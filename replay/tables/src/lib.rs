@@ -1,35 +1,48 @@
-//! A recorded run as tables of Parquet or Arrow files, for polars, DuckDB and others: signals, decisions, batches,
-//! tasks, commits and latencies.
+//! A recorded run as tables of Parquet and Arrow files, or as record batches, for polars, DuckDB and others.
 //!
 //! ```text
-//!  journal ──► decisions, batches, tasks, commits ──┐
-//!     └─ what is sealed ─┐                          ├──► FOLDER/NAME.parquet
-//!  signals ──► signals ──┴─ ticks ──► latencies ────┘
+//!  signals, ticks, late ticks, dead letters ──► their tables ────────┐
+//!  journal ──► decisions, batches, tasks, commits ───────────────────┼──► Rows ──► Batches ──► FOLDER/NAME.parquet
+//!     └─ what is sealed ──► signals, ticks along it ──► latencies ───┘       └──► Follow ──► FOLDER/NAME/date=…/….parquet
 //! ```
 //!
-//! The tables are declared in `table.rs` and documented in docs/export.md. This crate does not know settings or the
-//! command line. It judges nothing: differences in a log are found by `verify`.
+//! The tables are declared in `declared` and documented in docs/export.md. This crate does not know settings, clocks or
+//! the command line. It judges nothing: differences in a log are found by `verify`.
 
+mod batches;
+mod cell;
+mod declared;
+mod entries;
+mod file;
+mod follow;
 mod journal;
 mod latency;
+mod reader;
+mod reading;
+mod results;
+mod rows;
 mod signals;
-mod sink;
 mod table;
+mod ticks;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use warptape_eventlog::{EventLog, LogError, TopicPartition};
-use warptape_replay::{ExportOptions, ExportProgress, PartitionReader, ReplayError, planned};
+use warptape_eventlog::{EventLog, LogError};
+use warptape_replay::{ExportOptions, ExportProgress, ReplayError};
 
-pub use self::sink::{ROWS_MAX, TEXT_BYTES_DUE, TableFormat};
-pub use self::table::{Column, ColumnKind, TABLES, Table, documented};
+pub use self::batches::Batches;
+pub use self::file::TableFormat;
+pub use self::follow::Follow;
+pub use self::reader::{RowFilter, RowTopic, TopicReader};
+pub use self::rows::{ROWS_MAX, TEXT_BYTES_DUE, TableBatch};
+pub use self::table::{
+    Column, ColumnKind, DECIMAL_DIGITS, PRICE_SCALE, SIZE_SCALE, TABLES, Table, documented,
+};
 
-use self::journal::JournalTables;
-use self::latency::Latencies;
-use self::sink::Sinks;
+use self::file::TableFile;
 
 /// A reason why there are no tables.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +55,14 @@ pub enum TablesError {
     Taken {
         /// The existing path.
         path: PathBuf,
+    },
+    /// The folder cannot be continued by this export.
+    #[error("{}: {cause}", .path.display())]
+    Unfit {
+        /// The folder or file.
+        path: PathBuf,
+        /// The reason, and what to do.
+        cause: String,
     },
     /// A file cannot be written.
     #[error("{}: cannot be written ({cause}); check the permissions of the folder and the free space on the disk", .path.display())]
@@ -77,9 +98,8 @@ pub struct WrittenTable {
     pub rows: u64,
 }
 
-/// Writes the tables of a log, or of a window of it, into a folder that must not exist yet or must be empty. The log
-/// may be written meanwhile: the tables are of one moment between two transactions. Memory is bounded by [`ROWS_MAX`]
-/// rows or about [`TEXT_BYTES_DUE`] of each table, by the scheduler's state, and by one transaction.
+/// Writes some tables of a log, or of a window of it, into a folder that must not exist yet or must be empty. They are
+/// those of [`Batches`], which bounds the memory.
 ///
 /// # Errors
 /// If the log cannot be read, with the place in the error, or a file cannot be written. No folder is left then.
@@ -88,47 +108,30 @@ pub fn write_tables(
     to: &Path,
     format: TableFormat,
     options: &ExportOptions,
+    tables: &[&'static Table],
     progress: &mut dyn FnMut(ExportProgress),
 ) -> Result<Written, TablesError> {
     let unfinished = Unfinished::make(to)?;
-    let options = ExportOptions { with_ticks: true, ..options.clone() };
-    let plan = planned(log, &options)?;
-    let sources = &options.sources;
-    let [journals, signals, ticks] =
-        [&options.journal, &sources.signals, &sources.ticks].map(|topic| plan.of(topic));
-    let length = |ranges: &[warptape_eventlog::OffsetRange]| {
-        ranges.iter().map(|range| (range.next - range.first).unsigned_abs()).sum::<u64>()
-    };
-    let mut done = ExportProgress { done: 0, total: length(journals) + length(signals) };
-    let mut sinks = Sinks::create(&unfinished.path, format)?;
-    let mut advance = |offsets: i64| {
-        done.done += offsets.unsigned_abs();
-        progress(done);
-    };
-    for (partition, range) in (0..).zip(signals) {
-        let source = TopicPartition { topic: sources.signals.clone(), partition };
-        signals::write(log, source, *range, &mut sinks, &mut advance)?;
+    let mut batches = Batches::open(log, options, tables)?;
+    let mut files = Vec::with_capacity(tables.len());
+    for table in tables {
+        let path = unfinished.path.join(format!("{}.{}", table.name, format.ending()));
+        files.push((*table, TableFile::create(table, &path, format)?));
     }
-    let latencies = Latencies::new(log, (&sources.signals, signals), (&sources.ticks, ticks));
-    let mut tables = JournalTables::new(latencies);
-    for (partition, range) in (0..).zip(journals) {
-        let source = TopicPartition { topic: options.journal.clone(), partition };
-        let mut reader = PartitionReader::open(log, source, *range)?;
-        tables.begin(partition);
-        let mut last = range.first;
-        while let Some(record) = reader.next()? {
-            if let Some(entry) = reader.entry_of(&record)? {
-                tables.add(&record, &entry, &mut sinks)?;
-            }
-            advance(record.offset + 1 - last);
-            last = record.offset + 1;
+    while batches.advance()? {
+        progress(batches.progress());
+        while let Some(TableBatch { table, batch }) = batches.take_ready() {
+            let file = files.iter_mut().find(|(of, _)| of.name == table.name);
+            file.expect("there is a file for each table").1.write(&batch)?;
         }
-        tables.end(&mut sinks)?;
-        advance(range.next - last);
     }
-    let tables = sinks.finish()?;
+    let mut written = Written { tables: Vec::new(), notes: batches.notes() };
+    for (table, file) in files {
+        written.tables.push(WrittenTable { name: table.name.to_owned(), rows: file.rows });
+        file.finish()?;
+    }
     unfinished.finish(to)?;
-    Ok(Written { tables, notes: plan.notes })
+    Ok(written)
 }
 
 /// The folder under its temporary name. Dropping it before it is complete removes the folder.

@@ -1,54 +1,30 @@
 //! Signals as rows.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
-use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
-use warptape_replay::{PartitionReader, ReplayError};
-use warptape_schemas::decode_signal;
-use warptape_schemas::signal::{Bar, ExactBar, ExactFlow, INDICATORS};
+use warptape_eventlog::Record;
+use warptape_schemas::signal::{Bar, ExactBar, ExactFlow, INDICATOR_COUNT};
+use warptape_schemas::{Decimal, decode_signal};
+use warptape_stages::Indicator;
 
-use crate::TablesError;
-use crate::sink::{Cell, Sinks};
-use crate::table::SIGNALS;
+use crate::cell::{Cell, Misfit, price, size};
+use crate::declared::{FURTHER_COUNT, SIGNALS};
+use crate::rows::Rows;
 
-/// Writes the signals of a partition; `progress` gets the number of offsets read in each step.
-pub(crate) fn write(
-    log: &dyn EventLog,
-    source: TopicPartition,
-    range: OffsetRange,
-    sinks: &mut Sinks,
-    progress: &mut dyn FnMut(i64),
-) -> Result<(), TablesError> {
-    let mut reader = PartitionReader::open(log, source.clone(), range)?;
-    let mut last = range.first;
-    while let Some(record) = reader.next()? {
-        push(log, &source, &record, sinks)?;
-        progress(record.offset + 1 - last);
-        last = record.offset + 1;
-    }
-    progress(range.next - last);
-    Ok(())
-}
+/// Digits after the decimal point of fields whose names end in `_e9`.
+const E9: u8 = 9;
 
-fn push(
-    log: &dyn EventLog,
-    source: &TopicPartition,
-    record: &Record,
-    sinks: &mut Sinks,
-) -> Result<(), TablesError> {
-    let signal = decode_signal(&record.value).map_err(|error| ReplayError::RecordUnreadable {
-        url: log.url(),
-        topic: source.topic.clone(),
-        partition: source.partition,
-        offset: record.offset,
-        error: error.to_string(),
-    })?;
+/// Adds the row of a record; an error says why it cannot be read.
+pub(crate) fn push(partition: i32, record: &Record, rows: &mut Rows) -> Result<(), String> {
+    let signal = decode_signal(&record.value).map_err(|error| error.to_string())?;
     let bar = signal.bar.as_ref();
-    let exact = bar.and_then(|bar| bar.exact.as_ref()).map(exact_text);
-    let further = bar.filter(|bar| !bar.further_indicators.is_empty());
-    let further = further.map(|bar| json!(bar.further_indicators).to_string());
+    let numbers = Numbers::of(bar).map_err(|error| error.to_string())?;
+    let (further, others) = further(bar);
+    let others = (!others.is_empty()).then(|| json!(others).to_string());
     let number = |of: fn(&Bar) -> Option<i64>| Cell::from(bar.and_then(of));
-    let mut row = vec![
-        source.partition.into(),
+    let mut row: Vec<Cell<'_>> = vec![
+        partition.into(),
         record.offset.into(),
         record.timestamp_ns.into(),
         (&*signal.symbol).into(),
@@ -60,59 +36,87 @@ fn push(
         signal.source_index.into(),
         signal.value.into(),
         signal.threshold.into(),
-        number(|bar| bar.open_e9),
-        number(|bar| bar.high_e9),
-        number(|bar| bar.low_e9),
-        number(|bar| bar.close_e9),
-        bar.map(|bar| bar.volume_e9).into(),
-        bar.map(|bar| bar.trades).into(),
-        number(|bar| bar.bid_price_e9),
-        number(|bar| bar.ask_price_e9),
-        exact.as_deref().into(),
     ];
-    row.extend((0..INDICATORS.len()).map(|index| Cell::from(bar.and_then(|bar| bar.indicators[index]))));
-    row.push(further.as_deref().into());
+    row.extend(numbers.prices);
+    row.extend([numbers.volume, number(|bar| Some(bar.trades))]);
+    row.extend(numbers.quote);
+    row.extend((0..INDICATOR_COUNT).map(|index| Cell::from(bar.and_then(|bar| bar.indicators[index]))));
+    row.extend(further.map(Cell::from));
+    row.push(others.as_deref().into());
     row.push(bar.and_then(|bar| bar.partial).into());
-    row.extend([
-        number(|bar| bar.buy_volume_e9),
-        number(|bar| bar.sell_volume_e9),
-        number(|bar| bar.buy_trades),
-        number(|bar| bar.sell_trades),
-        number(|bar| bar.bid_size_e9),
-        number(|bar| bar.ask_size_e9),
-    ]);
+    row.extend(numbers.sides);
+    row.extend([number(|bar| bar.buy_trades), number(|bar| bar.sell_trades)]);
+    row.extend(numbers.quote_sizes);
     row.push(bar.and_then(|bar| bar.quote_forgotten).into());
-    let exact_flow = bar.and_then(|bar| bar.exact_flow.as_ref()).map(exact_flow_text);
-    row.push(exact_flow.as_deref().into());
-    sinks.push(&SIGNALS, &row)
+    rows.push(&SIGNALS, &row);
+    Ok(())
 }
 
-fn exact_text(exact: &ExactBar) -> String {
-    let ExactBar { open, high, low, close, volume, bid_price, ask_price } = exact;
-    let numbers = [
-        ("open_e18", open.0),
-        ("high_e18", high.0),
-        ("low_e18", low.0),
-        ("close_e18", close.0),
-        ("volume_e9", volume.0),
-        ("bid_price_e18", bid_price.0),
-        ("ask_price_e18", ask_price.0),
-    ];
-    text_of(numbers)
+/// Values of further indicators in the order of their columns, and those without a column, by name.
+fn further(bar: Option<&Bar>) -> ([Option<f64>; FURTHER_COUNT], BTreeMap<&str, f64>) {
+    let all = bar.into_iter().flat_map(|bar| &bar.further_indicators);
+    let mut others: BTreeMap<&str, f64> = all.map(|(name, value)| (&**name, *value)).collect();
+    let mut columns = [None; FURTHER_COUNT];
+    for (column, indicator) in columns.iter_mut().zip(&Indicator::ALL[INDICATOR_COUNT..]) {
+        *column = others.remove(indicator.name());
+    }
+    (columns, others)
 }
 
-fn exact_flow_text(exact: &ExactFlow) -> String {
-    let ExactFlow { buy_volume, sell_volume, bid_size, ask_size } = exact;
-    text_of([
-        ("buy_volume_e9", buy_volume.0),
-        ("sell_volume_e9", sell_volume.0),
-        ("bid_size_e9", bid_size.0),
-        ("ask_size_e9", ask_size.0),
-    ])
+/// Prices and sizes of a bar: its exact ones if it has them, and otherwise those in 1e-9.
+struct Numbers<'a> {
+    prices: [Cell<'a>; 4],
+    volume: Cell<'a>,
+    /// Bid and offer.
+    quote: [Cell<'a>; 2],
+    /// Volumes of buyers and sellers.
+    sides: [Cell<'a>; 2],
+    quote_sizes: [Cell<'a>; 2],
 }
 
-/// Integers as JSON text.
-fn text_of<const N: usize>(numbers: [(&str, i128); N]) -> String {
-    let fields = numbers.map(|(name, number)| (name.to_owned(), number.to_string().into()));
-    serde_json::Value::Object(fields.into_iter().collect()).to_string()
+impl Numbers<'_> {
+    fn of(bar: Option<&Bar>) -> Result<Self, Misfit> {
+        let Some(bar) = bar else {
+            let (prices, two) = ([Cell::Null; 4], [Cell::Null; 2]);
+            return Ok(Self { prices, volume: Cell::Null, quote: two, sides: two, quote_sizes: two });
+        };
+        let of_price = |e9: Option<i64>, exact: fn(&ExactBar) -> Decimal<18>| match &bar.exact {
+            Some(numbers) => price(exact(numbers).0, 18),
+            None => e9.map_or(Ok(Cell::Null), |e9| price(e9, E9)),
+        };
+        let of_flow = |e9: Option<i64>, exact: fn(&ExactFlow) -> Decimal<9>| match (e9, &bar.exact_flow) {
+            (Some(_), Some(numbers)) => size(exact(numbers).0, E9),
+            (Some(e9), None) => size(e9, E9),
+            (None, _) => Ok(Cell::Null),
+        };
+        let quote_sizes = [
+            of_flow(bar.bid_size_e9, |exact| exact.bid_size)?,
+            of_flow(bar.ask_size_e9, |exact| exact.ask_size)?,
+        ];
+        let quote = [
+            of_price(bar.bid_price_e9, |exact| exact.bid_price)?,
+            of_price(bar.ask_price_e9, |exact| exact.ask_price)?,
+        ];
+        Ok(Self {
+            prices: [
+                of_price(bar.open_e9, |exact| exact.open)?,
+                of_price(bar.high_e9, |exact| exact.high)?,
+                of_price(bar.low_e9, |exact| exact.low)?,
+                of_price(bar.close_e9, |exact| exact.close)?,
+            ],
+            volume: size(bar.exact.map_or(bar.volume_e9.into(), |exact| exact.volume.0), E9)?,
+            quote: [present(quote[0], quote_sizes[0]), present(quote[1], quote_sizes[1])],
+            sides: [
+                of_flow(bar.buy_volume_e9, |exact| exact.buy_volume)?,
+                of_flow(bar.sell_volume_e9, |exact| exact.sell_volume)?,
+            ],
+            quote_sizes,
+        })
+    }
+}
+
+/// A price of a quote; null if price and size are 0, because then there is none.
+pub(crate) fn present<'a>(price: Cell<'a>, size: Cell<'a>) -> Cell<'a> {
+    let has_size = !matches!(size, Cell::Null | Cell::Decimal(0));
+    if price == Cell::Decimal(0) && !has_size { Cell::Null } else { price }
 }

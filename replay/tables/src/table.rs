@@ -1,7 +1,19 @@
-//! The tables and their columns: the only declaration, from which schemas and documentation follow. Cells of rows are
-//! in the order of columns.
+//! Tables and their columns, as declared in `declared`: schemas and documentation follow from them. Cells of rows are in
+//! the order of columns.
 
 use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+use crate::declared::{BATCHES, COMMITS, DEAD_LETTERS, DECISIONS, LATE, LATENCIES, SIGNALS, TASKS, TICKS};
+
+/// Digits of a decimal column: the most that 128 bits hold.
+pub const DECIMAL_DIGITS: u8 = 38;
+/// Digits after the decimal point of prices: the finest scale that ticks may have.
+pub const PRICE_SCALE: u8 = 18;
+/// Digits after the decimal point of sizes and volumes.
+pub const SIZE_SCALE: u8 = 9;
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,10 +22,22 @@ pub enum ColumnKind {
     Bool,
     /// 64-bit integers.
     Int,
+    /// Lists of 32-bit integers.
+    Ints,
     /// 64-bit floating point numbers.
     Float,
     /// UTF-8.
     Text,
+    /// UTF-8 with few different values, coded by a dictionary. Arrow files have it as [`ColumnKind::Text`].
+    Word,
+    /// Bytes.
+    Bytes,
+    /// Times in UTC, in nanoseconds.
+    Time,
+    /// Prices: decimal numbers with [`PRICE_SCALE`] digits after the point.
+    Price,
+    /// Sizes and volumes: decimal numbers with [`SIZE_SCALE`] digits after the point.
+    Size,
 }
 
 impl ColumnKind {
@@ -21,8 +45,30 @@ impl ColumnKind {
         match self {
             Self::Bool => "bool",
             Self::Int => "int64",
+            Self::Ints => "list(int32)",
             Self::Float => "float64",
             Self::Text => "utf8",
+            Self::Word => "dictionary(utf8)",
+            Self::Bytes => "binary",
+            Self::Time => "timestamp(ns, UTC)",
+            Self::Price => "decimal128(38, 18)",
+            Self::Size => "decimal128(38, 9)",
+        }
+    }
+
+    /// Its type in Arrow.
+    pub fn data_type(self) -> DataType {
+        match self {
+            Self::Bool => DataType::Boolean,
+            Self::Int => DataType::Int64,
+            Self::Ints => DataType::List(Arc::new(Field::new_list_field(DataType::Int32, true))),
+            Self::Float => DataType::Float64,
+            Self::Text => DataType::Utf8,
+            Self::Word => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+            Self::Bytes => DataType::Binary,
+            Self::Time => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+            Self::Price => DataType::Decimal128(DECIMAL_DIGITS, PRICE_SCALE as i8),
+            Self::Size => DataType::Decimal128(DECIMAL_DIGITS, SIZE_SCALE as i8),
         }
     }
 }
@@ -30,7 +76,7 @@ impl ColumnKind {
 /// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, with its unit last.
+    /// Its name; durations and times have their unit last.
     pub name: &'static str,
     /// Its type.
     pub kind: ColumnKind,
@@ -51,275 +97,63 @@ pub struct Table {
     pub columns: &'static [Column],
 }
 
-const fn column(name: &'static str, kind: ColumnKind, is_nullable: bool, words: &'static str) -> Column {
+impl Table {
+    /// Returns the declared table of that name; `None` if there is none.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        TABLES.into_iter().find(|table| table.name == name)
+    }
+
+    /// Its schema in Arrow.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema_of(ColumnKind::data_type)
+    }
+
+    /// Its schema with other types.
+    pub(crate) fn schema_of(&self, data_type: impl Fn(ColumnKind) -> DataType) -> SchemaRef {
+        let field = |column: &Column| Field::new(column.name, data_type(column.kind), column.is_nullable);
+        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
+    }
+}
+
+pub(crate) const fn column(
+    name: &'static str,
+    kind: ColumnKind,
+    is_nullable: bool,
+    words: &'static str,
+) -> Column {
     Column { name, kind, is_nullable, words }
 }
 
-const fn maybe_bool(name: &'static str, words: &'static str) -> Column {
-    column(name, ColumnKind::Bool, true, words)
+/// Declares short names for columns of a kind.
+macro_rules! kinds {
+    ($($name:ident: $kind:ident, $is_nullable:literal;)+) => {
+        $(pub(crate) const fn $name(name: &'static str, words: &'static str) -> Column {
+            column(name, ColumnKind::$kind, $is_nullable, words)
+        })+
+    };
 }
 
-const fn int(name: &'static str, words: &'static str) -> Column {
-    column(name, ColumnKind::Int, false, words)
+kinds! {
+    maybe_bool: Bool, true;
+    int: Int, false;
+    maybe_int: Int, true;
+    float: Float, false;
+    maybe_float: Float, true;
+    text: Text, false;
+    maybe_text: Text, true;
+    word: Word, false;
+    maybe_word: Word, true;
+    bytes: Bytes, false;
+    maybe_bytes: Bytes, true;
+    time: Time, false;
+    maybe_time: Time, true;
+    maybe_price: Price, true;
+    maybe_size: Size, true;
 }
-
-const fn maybe_int(name: &'static str, words: &'static str) -> Column {
-    column(name, ColumnKind::Int, true, words)
-}
-
-const fn maybe_float(name: &'static str, words: &'static str) -> Column {
-    column(name, ColumnKind::Float, true, words)
-}
-
-const fn text(name: &'static str, words: &'static str) -> Column {
-    column(name, ColumnKind::Text, false, words)
-}
-
-const fn maybe_text(name: &'static str, words: &'static str) -> Column {
-    column(name, ColumnKind::Text, true, words)
-}
-
-/// Signals.
-pub(crate) const SIGNALS: Table = Table {
-    name: "signals",
-    words: "A signal, in the order of its partition.",
-    columns: &[
-        int("partition", "partition of the topic, the same as that of the ticks"),
-        int("offset", "offset in the topic of signals"),
-        int("record_time_ns", "time of its record in the log"),
-        text("symbol", "`VENUE:TICKER`"),
-        text("kind", "what happened: `BAR`, `EMA_CROSS_UP` and so on, as in signal.avsc"),
-        text("bar_spec", "specification of the bar: `1s`, `tick:100`, `volume:10`"),
-        int("bar_start_ns", "event time of the start of the bar"),
-        int("bar_end_ns", "event time of the end of the bar"),
-        int("source_offset", "offset of the tick record that caused it"),
-        int("source_index", "row of the tick in that record"),
-        column("value", ColumnKind::Float, false, "the value that crossed; for a bar, the close"),
-        column("threshold", ColumnKind::Float, false, "the value or threshold that was crossed; 0 for a bar"),
-        maybe_int(
-            "open_e9",
-            "first price of the bar, in 1e-9; null if the signal has no bar, or if `exact` has the prices",
-        ),
-        maybe_int("high_e9", "highest price of the bar, as `open_e9`"),
-        maybe_int("low_e9", "lowest price of the bar, as `open_e9`"),
-        maybe_int("close_e9", "last price of the bar, as `open_e9`"),
-        maybe_int(
-            "volume_e9",
-            "sum of the sizes, in 1e-9; 9,223,372,036,854,775,807 means at least that much",
-        ),
-        maybe_int("trades", "number of trades"),
-        maybe_int("bid_price_e9", "last bid before the end of the bar, in 1e-9; 0 if there is none"),
-        maybe_int("ask_price_e9", "offer, likewise"),
-        maybe_text(
-            "exact",
-            "JSON with the numbers of the bar if they do not fit into 64 bits of 1e-9: integers as text, prices in 1e-18 (`open_e18`), the volume in 1e-9",
-        ),
-        maybe_float("sma", "simple moving average; indicators are null until enough bars closed"),
-        maybe_float("ema_fast", "fast exponential moving average"),
-        maybe_float("ema_slow", "slow exponential moving average"),
-        maybe_float("bollinger_middle", "middle of the Bollinger bands"),
-        maybe_float("bollinger_upper", "upper Bollinger band"),
-        maybe_float("bollinger_lower", "lower Bollinger band"),
-        maybe_float("rsi", "relative strength index"),
-        maybe_float("macd", "MACD"),
-        maybe_float("macd_signal", "its signal line"),
-        maybe_float("macd_histogram", "MACD less its signal line"),
-        maybe_float("atr", "average true range"),
-        maybe_float("vwap", "volume-weighted average price"),
-        maybe_float("momentum", "momentum"),
-        maybe_float("roc", "rate of change"),
-        maybe_float("zscore", "z-score"),
-        maybe_float("realised_volatility", "realised volatility"),
-        maybe_text(
-            "further_indicators",
-            "JSON with values of indicators that have no column of their own, by name",
-        ),
-        maybe_bool("partial", "true if the bar lacks a part of its interval"),
-        maybe_int("buy_volume_e9", "sum of the sizes of trades with an aggressive buyer, as `volume_e9`"),
-        maybe_int("sell_volume_e9", "sum of the sizes of trades with an aggressive seller, as `volume_e9`"),
-        maybe_int("buy_trades", "number of trades with an aggressive buyer"),
-        maybe_int("sell_trades", "number of trades with an aggressive seller"),
-        maybe_int("bid_size_e9", "size of the bid, as `volume_e9`; 0 if it is unknown, null without a bid"),
-        maybe_int("ask_size_e9", "size of the offer, as `bid_size_e9`"),
-        maybe_bool(
-            "quote_forgotten",
-            "true if the quote of the bar was dropped, so bid and offer are missing",
-        ),
-        maybe_text(
-            "exact_flow",
-            "JSON with volumes by side and sizes if they do not fit into 64 bits of 1e-9: integers as text, in 1e-9",
-        ),
-    ],
-};
-
-/// Decisions.
-pub(crate) const DECISIONS: Table = Table {
-    name: "decisions",
-    words: "A decision of the scheduler, in the order of its journal.",
-    columns: &[
-        int("journal_partition", "partition of the journal: the ordinal of the process"),
-        int("offset", "offset of the entry in the journal"),
-        int("sequence", "sequence of the entry, for `replay why`"),
-        int("decision_index", "number of the decision within the entry, from 0"),
-        int("at_ns", "time of the step of the scheduler"),
-        int("record_time_ns", "time of the entry's record in the log"),
-        text("input", "kind of the input of the entry: `Arrived`, `Completed` and so on"),
-        text("decision", "kind of decision: `Place`, `Dispatch` and so on"),
-        maybe_text("reason", "reason of the decision; null if its kind has none"),
-        maybe_int("lane", "lane of the decision; null if it has none"),
-        maybe_int("partition", "partition of ticks of the decision; null if it has none"),
-        maybe_int("group", "symbol group of the decision; null if it has none"),
-        maybe_int("batch", "batch of the decision; null if it has none"),
-        maybe_int("task", "risk task of the decision; null if it has none"),
-        maybe_int("rows", "rows of the decision; null if it has none"),
-        text("detail", "the whole decision as JSON"),
-    ],
-};
-
-/// Batches.
-pub(crate) const BATCHES: Table = Table {
-    name: "batches",
-    words: "A batch of ticks on a lane, in the order of completion.",
-    columns: &[
-        int("journal_partition", "partition of the journal: the ordinal of the process"),
-        int(
-            "life_sequence",
-            "sequence of the start or checkpoint where the known part of its process life begins; batch \
-             numbers start over with each life",
-        ),
-        int("batch", "number of the batch"),
-        int("lane", "the lane"),
-        maybe_text("device", "device of the lane, such as `cpu:0`"),
-        int("dispatch_sequence", "sequence of the entry that dispatched it"),
-        int("dispatched_ns", "time of that entry"),
-        int("rows", "rows"),
-        int("bytes", "bytes transferred to the device"),
-        int("groups", "groups with rows in the batch"),
-        text("reason", "reason for its dispatch at that time: `IDLE`, `FULL`, `DEADLINE` or `DRAIN`"),
-        int("oldest_arrival_ns", "arrival of its oldest row"),
-        int("predicted_finish_ns", "predicted time of its completion"),
-        maybe_int(
-            "completed_sequence",
-            "sequence of the entry with its completion; null if the lane or the process was lost",
-        ),
-        maybe_int("completed_ns", "time of that entry"),
-        maybe_int("service_ns", "time that the lane worked on it"),
-        int("queue_wait_ns", "from the arrival of the oldest row to the dispatch"),
-        maybe_int(
-            "lane_ns",
-            "from the dispatch to the completion: waiting behind earlier batches, and being processed",
-        ),
-    ],
-};
-
-/// Tasks.
-pub(crate) const TASKS: Table = Table {
-    name: "tasks",
-    words: "A risk task, in the order of completion; a request with several rounds has one row per round.",
-    columns: &[
-        int("journal_partition", "partition of the journal: the ordinal of the process"),
-        int(
-            "life_sequence",
-            "sequence of the start or checkpoint where the known part of its process life begins; task \
-             numbers start over with each life",
-        ),
-        int("task", "number of the task"),
-        int("first_unit", "first unit of the round; 0 in the first round"),
-        text("request_id", "id of the request"),
-        int("partition", "partition of the request"),
-        int("request_offset", "offset of the request"),
-        text("tenant", "tenant"),
-        text("class", "class: `CRITICAL`, `INTERACTIVE`, `BATCH`"),
-        text("rate_key", "key under which the speed of its units is learnt"),
-        int("units", "units of the round"),
-        int("arrival_sequence", "sequence of the entry with its arrival"),
-        int("arrived_ns", "time of that entry"),
-        maybe_int("deadline_ns", "its deadline"),
-        maybe_int("first_slice_ns", "time when its first slice began"),
-        int("slices", "slices begun by lanes"),
-        int("service_ns", "time that lanes worked on finished slices"),
-        maybe_text(
-            "outcome",
-            "how it ended: `Finish`, `Expire`, `Reject`, `Shed` or `TaskDropped` (withdrawn, or its partition was revoked); null if its process was lost",
-        ),
-        maybe_int("ended_sequence", "sequence of the entry with its end"),
-        maybe_int("ended_ns", "time of that entry"),
-    ],
-};
-
-/// Commits.
-pub(crate) const COMMITS: Table = Table {
-    name: "commits",
-    words: "The part of one partition of ticks in a transaction, in the order of the journal.",
-    columns: &[
-        int("journal_partition", "partition of the journal: the ordinal of the process"),
-        int("sealed_sequence", "sequence of the `Sealed` entry, which names the transaction"),
-        int("sealed_ns", "time of that entry"),
-        int("record_time_ns", "time of the journal record in the log"),
-        int("partition", "partition of the ticks"),
-        int("first_offset", "offset of the first tick record in it"),
-        int("next_offset", "offset after the last tick record in it: the committed offset"),
-        int("signals", "signals in it"),
-        int("late", "late ticks in it"),
-        int("dead_letters", "dead letters in it"),
-        int("risk_results", "risk results in it"),
-        maybe_int(
-            "attempts",
-            "attempts to commit it, as the journal records them; null if it records none, as for the last transaction of a process life",
-        ),
-        maybe_text("outcome", "outcome, always `COMMITTED`: other transactions are not in the log"),
-        maybe_int(
-            "sent_ns",
-            "time when the successful attempt began to write; null if the journal does not have it",
-        ),
-        maybe_int(
-            "ended_ns",
-            "time when the process learnt of the commit; null if the journal does not have it",
-        ),
-    ],
-};
-
-/// Latencies.
-pub(crate) const LATENCIES: Table = Table {
-    name: "latencies",
-    words: "A tick record that caused signals, with the waits until their commit.",
-    columns: &[
-        int("partition", "partition of the ticks"),
-        int("source_offset", "offset of the tick record"),
-        int("signals", "number of signals that it caused"),
-        int("journal_partition", "partition of the journal: the ordinal of the process"),
-        int("sealed_sequence", "sequence of the `Sealed` entry of the transaction with the signals"),
-        maybe_int(
-            "tick_time_ns",
-            "time of the tick record in the log; null if the record was removed. Kafka stores milliseconds",
-        ),
-        maybe_int(
-            "arrived_ns",
-            "time when its rows reached the scheduler; null if that was before the window",
-        ),
-        int("sealed_ns", "time when its outputs were handed to the log"),
-        maybe_int(
-            "sent_ns",
-            "time when the successful attempt began to write; null if `attempts` of the \
-                              commit is null",
-        ),
-        maybe_int("committed_ns", "time when the process learnt of the commit"),
-        maybe_int(
-            "read_wait_ns",
-            "from `tick_time_ns` to `arrived_ns`: in the log, then fetched and decoded",
-        ),
-        maybe_int(
-            "process_wait_ns",
-            "from `arrived_ns` to `sealed_ns`: in queues, on lanes, and behind earlier records",
-        ),
-        maybe_int("seal_wait_ns", "from `sealed_ns` to `sent_ns`: behind the previous commit"),
-        maybe_int("commit_ns", "from `sent_ns` to `committed_ns`"),
-        maybe_int("total_ns", "from `tick_time_ns` to `committed_ns`: the sum of the four"),
-    ],
-};
 
 /// All tables.
-pub static TABLES: [&Table; 6] = [&SIGNALS, &DECISIONS, &BATCHES, &TASKS, &COMMITS, &LATENCIES];
+pub static TABLES: [&Table; 9] =
+    [&SIGNALS, &TICKS, &LATE, &DEAD_LETTERS, &DECISIONS, &BATCHES, &TASKS, &COMMITS, &LATENCIES];
 
 /// The tables as Markdown.
 pub fn documented() -> String {

@@ -25,6 +25,12 @@ fn names_say_units_and_none_comes_twice() {
         let count = names.len();
         names.dedup();
         assert_eq!(names.len(), count, "{}", table.name);
+        let times = table.columns.iter().filter(|column| column.kind == warptape_tables::ColumnKind::Time);
+        assert!(
+            times.clone().count() > 0 && times.clone().all(|column| column.name.ends_with("_ns")),
+            "{}",
+            table.name
+        );
         let times = table.columns.iter().filter(|column| column.words.contains("time of that entry"));
         assert!(times.clone().all(|column| column.name.ends_with("_ns")), "{}", table.name);
     }

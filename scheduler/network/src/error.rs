@@ -43,7 +43,7 @@ pub enum NetworkError {
     },
     /// A layer has an impossible size.
     #[error(
-        "a layer has {inputs} inputs and {outputs} outputs, and each must be from 1 to {WIDTH_MAX} and fit its rows"
+        "a layer has {inputs} inputs and {outputs} outputs; both must be from 1 to {WIDTH_MAX}, with a weight for each input"
     )]
     Width {
         /// Its inputs.
@@ -52,7 +52,9 @@ pub enum NetworkError {
         outputs: usize,
     },
     /// A layer does not fit the one before it, or the features.
-    #[error("layer {layer} has {inputs} inputs and {outputs} outputs, which do not fit those around it")]
+    #[error(
+        "layer {layer} has {inputs} inputs and {outputs} outputs, which do not fit the neighbouring layers"
+    )]
     Shape {
         /// Its number, from 0 on.
         layer: usize,

@@ -12,7 +12,7 @@ use crate::state::{LANES_MAX, LaneState, TaskState};
 pub enum Architecture {
     /// The architecture as published.
     Paper(Paper),
-    /// The improved architecture, with features of each lane, masks, and value and advantage apart.
+    /// The improved architecture: features per lane, masked lanes, and separate value and advantage outputs.
     Improved(Improved),
 }
 

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::LANE_E6;
 
-/// Most residuals that are kept.
+/// Greatest number of kept residuals.
 const RESIDUALS: usize = 128;
-/// Residuals that are needed before one is judged.
+/// Least number of earlier residuals with which a new one is judged.
 const RESIDUALS_MIN: usize = 32;
 /// Least deviation: a hundredth of a lane. Otherwise a small residual would be an anomaly if all others are equal.
 const DEVIATION_E6_MIN: i64 = LANE_E6 / 100;

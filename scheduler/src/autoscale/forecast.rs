@@ -9,17 +9,16 @@ use warptape_events::journal::AutoscaleConfig;
 use super::anomaly::Residuals;
 use super::{LANES_E6_MAX, season};
 
-/// Share of a residual that the level takes, 1/8, and below the share of the rest that a window of the season takes,
-/// 1/4.
+/// Inverse weights of exponential smoothing: the level adds 1/8 of a residual, the window's season 1/4 of the rest.
 const LEVEL_SMOOTHING: i64 = 8;
 const SEASON_SMOOTHING: i64 = 4;
-/// Share by which a window moves the mean error and the mean load: 1/64.
+/// Inverse weight of a new window in the smoothed error and the smoothed load.
 const ERROR_SMOOTHING: i64 = 64;
-/// Forecasts that must have been compared before there is an error.
+/// Least number of forecasts compared with arrivals before the mean error is used.
 const COMPARED_MIN: i64 = 16;
 /// Windows between two searches for a season.
 const SEARCH_WINDOWS: i64 = 32;
-/// Most missing windows, in which nothing arrived; after more of them the state is forgotten.
+/// Greatest number of consecutive windows without arrivals; a longer gap resets the state.
 const MISSING_MAX: i64 = 64;
 
 /// State of the forecast.

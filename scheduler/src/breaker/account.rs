@@ -64,7 +64,7 @@ pub(crate) fn account(before: &Life, after: &Life, at_ns: i64, turned: &Breaker)
     account
 }
 
-/// Why another percentage of a lane's weight counts.
+/// Explains a `Headroom` decision: a changed percentage of a lane's weight.
 pub(crate) fn headroom_account(before: &Life, decided: &Headroom) -> Account {
     let mut account = Account::default();
     let Some(config) = before.config.breakers else { return account };

@@ -158,7 +158,7 @@ impl Accounts {
 }
 
 impl Class {
-    /// Forgets tenants without tasks that would begin at the least service anyway.
+    /// Forgets tenants without tasks whose service is not above the least of the others, and those over [`ABSENT_MAX`].
     fn forget(&mut self, hash: &mut StateHash) {
         let least_ns = self.present.first().map_or(i64::MAX, |(service_ns, _)| *service_ns);
         while let Some((service_ns, _)) = self.absent.first()

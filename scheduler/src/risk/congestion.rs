@@ -45,7 +45,7 @@ struct State {
     adapt_ns: i64,
 }
 
-/// A task that is shed.
+/// A task to shed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Victim {
     pub(crate) task: TaskId,

@@ -11,7 +11,7 @@ use crate::script::{assigned, config, started};
 const ENTRY_BYTES_MAX: usize = 512 << 10;
 /// Number of the first partition, which takes more than one byte.
 const FIRST: PartitionId = 1_000;
-/// A scheduler whose entries are measured, and whose wakes come at their times.
+/// A scheduler that is woken at its times, with the size of its largest entry.
 struct Measured {
     scheduler: Scheduler,
     writer: JournalWriter,

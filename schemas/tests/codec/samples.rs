@@ -164,8 +164,8 @@ pub fn further_signals() -> Vec<Signal<'static>> {
     [signals().remove(1), exact_signals().remove(0)].map(with).into()
 }
 
-/// Bars with the sides of their trades and the sizes of their quotes: one with ordinary numbers, one beyond fields in
-/// 1e-9.
+/// Bars with volumes by side and sizes of quotes. The numbers of the first fit into 64 bits of 1e-9; those of the
+/// second do not.
 pub fn flow_signals() -> Vec<Signal<'static>> {
     let with = |(mut signal, exact_flow): (Signal<'static>, Option<ExactFlow>)| {
         let bar = signal.bar.as_mut().expect("a bar");

@@ -256,7 +256,7 @@ impl Process {
         prepared.map_or(Ok(()), |prepared| self.tell(prepared, world))
     }
 
-    /// Concludes a round, or finds prices.
+    /// Answers the next question for prices, and concludes the next round of a task, if there are any.
     pub(super) fn conclude(&mut self, world: &mut World) -> Result<(), Failure> {
         if let Some(question) = self.around.background.pricing.pop_front() {
             // Prices never change results.

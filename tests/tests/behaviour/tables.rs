@@ -5,18 +5,21 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::types::{Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampNanosecondType};
+use arrow_array::{Array, ArrayAccessor, RecordBatch, StringArray};
 use arrow_ipc::reader::FileReader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
 use warptape_replay::{Bound, ExportOptions, OutputOptions, Window};
 use warptape_schemas::journal::{Decision, Input, JournalEntry};
-use warptape_schemas::{decode_journal_entry, decode_signal};
+use warptape_schemas::tick::TickKind;
+use warptape_schemas::{SymbolTable, TickColumns, TickDecoder, decode_journal_entry, decode_signal};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::Isa;
-use warptape_tables::{ROWS_MAX, TABLES, TableFormat, Written, write_tables};
+use warptape_tables::{
+    Batches, ColumnKind, Follow, ROWS_MAX, TABLES, Table, TableBatch, TableFormat, Written, write_tables,
+};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
 
 const PARTITIONS: i32 = 3;
@@ -65,52 +68,106 @@ impl Read {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
+    /// The values of a column, each by `of` from an array and a row; `None` for nulls.
+    fn values<T>(&self, column: &str, of: impl Fn(&dyn Array, usize) -> T) -> Vec<Option<T>> {
+        let mut values = Vec::new();
+        for batch in &self.batches {
+            let array = batch.column_by_name(column).unwrap();
+            values.extend((0..array.len()).map(|row| array.is_valid(row).then(|| of(array, row))));
+        }
+        values
+    }
+
+    /// Integers, or times in nanoseconds since the epoch.
     fn ints(&self, column: &str) -> Vec<Option<i64>> {
-        let of = |batch: &RecordBatch| {
-            let array = batch.column_by_name(column).unwrap().as_primitive::<Int64Type>().clone();
-            array.iter().collect::<Vec<_>>()
-        };
-        self.batches.iter().flat_map(of).collect()
+        self.values(column, |array, row| match array.as_primitive_opt::<Int64Type>() {
+            Some(numbers) => numbers.value(row),
+            None => array.as_primitive::<TimestampNanosecondType>().value(row),
+        })
+    }
+
+    /// Decimals, as integers in the scale of their column.
+    fn decimals(&self, column: &str) -> Vec<Option<i128>> {
+        self.values(column, |array, row| array.as_primitive::<Decimal128Type>().value(row))
     }
 
     fn bools(&self, column: &str) -> Vec<Option<bool>> {
-        let of = |batch: &RecordBatch| {
-            batch.column_by_name(column).unwrap().as_boolean().iter().collect::<Vec<_>>()
-        };
-        self.batches.iter().flat_map(of).collect()
+        self.values(column, |array, row| array.as_boolean().value(row))
     }
 
     fn floats(&self, column: &str) -> Vec<Option<f64>> {
-        let of = |batch: &RecordBatch| {
-            let array = batch.column_by_name(column).unwrap().as_primitive::<Float64Type>().clone();
-            array.iter().collect::<Vec<_>>()
-        };
-        self.batches.iter().flat_map(of).collect()
+        self.values(column, |array, row| array.as_primitive::<Float64Type>().value(row))
     }
 
+    /// Texts, coded by a dictionary or not.
     fn texts(&self, column: &str) -> Vec<Option<String>> {
-        let of = |batch: &RecordBatch| {
-            let array = batch.column_by_name(column).unwrap().as_string::<i32>().clone();
-            array.iter().map(|text| text.map(str::to_owned)).collect::<Vec<_>>()
-        };
-        self.batches.iter().flat_map(of).collect()
+        self.values(column, |array, row| match array.as_dictionary_opt::<Int32Type>() {
+            Some(words) => words.downcast_dict::<StringArray>().unwrap().value(row).to_owned(),
+            None => array.as_string::<i32>().value(row).to_owned(),
+        })
+    }
+
+    /// The rows of some columns as text, in their order.
+    fn shown(&self, table: &Table, leave_out: &[&str]) -> Vec<String> {
+        let mut rows = vec![String::new(); self.rows()];
+        for column in table.columns.iter().filter(|column| !leave_out.contains(&column.name)) {
+            let (name, debug) = (column.name, |value: &dyn std::fmt::Debug| format!("{value:?}"));
+            let shown: Vec<String> = match column.kind {
+                ColumnKind::Bool => self.bools(name).iter().map(|value| debug(value)).collect(),
+                ColumnKind::Int | ColumnKind::Time => {
+                    self.ints(name).iter().map(|value| debug(value)).collect()
+                }
+                ColumnKind::Float => {
+                    self.floats(name).iter().map(|value| debug(&value.map(f64::to_bits))).collect()
+                }
+                ColumnKind::Text | ColumnKind::Word => {
+                    self.texts(name).iter().map(|value| debug(value)).collect()
+                }
+                ColumnKind::Price | ColumnKind::Size => {
+                    self.decimals(name).iter().map(|value| debug(value)).collect()
+                }
+                ColumnKind::Bytes => {
+                    let bytes = self.values(name, |array, row| array.as_binary::<i32>().value(row).to_vec());
+                    bytes.iter().map(|value| debug(value)).collect()
+                }
+                ColumnKind::Ints => {
+                    let lists = self.values(name, |array, row| {
+                        array.as_list::<i32>().value(row).as_primitive::<Int32Type>().values().to_vec()
+                    });
+                    lists.iter().map(|value| debug(value)).collect()
+                }
+            };
+            rows.iter_mut().zip(shown).for_each(|(row, value)| *row += &format!("{name}={value} "));
+        }
+        rows
     }
 }
 
 /// Records a run of two process lives.
 pub fn recorded(path: &Path) -> Arc<dyn EventLog> {
-    let log: Arc<dyn EventLog> = Arc::new(SqliteLog::open(path, Durability::Process).unwrap());
-    let config = SynthConfig { symbols: 40, ticks: Some(TICKS as u64), seed: 5, ..SynthConfig::default() };
-    let mut ticks = SynthSource::new(config).unwrap();
+    let (log, mut ticks) = begun(path);
     for _ in 0..2 {
-        feed(&log, PARTITIONS, 64, ticks.by_ref().take(TICKS / 2));
-        let mut config = engine_config(stage_config(&["1s", "tick:50"]), 2);
-        // A commit's outcome is in a later transaction, so even a fast run must have several.
-        (config.core.limits.commit_bytes_max, config.core.times.commit_interval_ns) = (64 << 10, 1);
-        config.poll_records_max = 4;
-        run_to_end(&log, config);
+        go_on(&log, &mut ticks);
     }
     log
+}
+
+fn begun(path: &Path) -> (Arc<dyn EventLog>, SynthSource) {
+    let log: Arc<dyn EventLog> = Arc::new(SqliteLog::open(path, Durability::Process).unwrap());
+    let config = SynthConfig { symbols: 40, ticks: Some(TICKS as u64), seed: 5, ..SynthConfig::default() };
+    (log, SynthSource::new(config).unwrap())
+}
+
+/// Records a process life with half of the ticks.
+fn go_on(log: &Arc<dyn EventLog>, ticks: &mut SynthSource) {
+    feed(log, PARTITIONS, 64, ticks.by_ref().take(TICKS / 2));
+    let mut stages = stage_config(&["1s", "tick:50"]);
+    stages.indicators.stochastic = 14;
+    let mut config = engine_config(stages, 2);
+    // A commit's outcome is in a later transaction, so even a fast run must have several.
+    (config.core.limits.commit_bytes_max, config.core.times.commit_interval_ns) = (64 << 10, 1);
+    config.poll_records_max = 4;
+    run_to_end(log, config);
 }
 
 fn entries(log: &dyn EventLog) -> Vec<JournalEntry> {
@@ -128,10 +185,11 @@ fn tables_hold_what_the_log_holds() {
     let log = recorded(&folder.path().join("log.db"));
     let to = folder.path().join("tables");
     let mut last = None;
-    let written = write_tables(&*log, &to, TableFormat::Parquet, &options(Window::default()), &mut |done| {
-        last = Some(done)
-    })
-    .unwrap();
+    let written =
+        write_tables(&*log, &to, TableFormat::Parquet, &options(Window::default()), &TABLES, &mut |done| {
+            last = Some(done)
+        })
+        .unwrap();
     let last = last.unwrap();
     assert_eq!(last.done, last.total);
     for table in TABLES {
@@ -144,6 +202,8 @@ fn tables_hold_what_the_log_holds() {
     }
     let entries = entries(&*log);
     check_signals(&*log, &Read::parquet(&to, "signals"));
+    check_ticks(&*log, &Read::parquet(&to, "ticks"));
+    check_batches_without_files(&*log, &to);
     check_decisions(&entries, &Read::parquet(&to, "decisions"));
     check_batches(&entries, &Read::parquet(&to, "batches"));
     check_commits(&entries, &Read::parquet(&to, "commits"));
@@ -152,59 +212,186 @@ fn tables_hold_what_the_log_holds() {
     // Arrow files contain the same tables.
     let arrow = folder.path().join("arrow");
     let again =
-        write_tables(&*log, &arrow, TableFormat::Arrow, &options(Window::default()), &mut |_| {}).unwrap();
+        write_tables(&*log, &arrow, TableFormat::Arrow, &options(Window::default()), &TABLES, &mut |_| {})
+            .unwrap();
     assert_eq!(again, written);
     for table in TABLES {
         let (one, other) = (Read::parquet(&to, table.name), Read::arrow(&arrow, table.name));
-        for column in table.columns {
-            let same = match column.kind {
-                warptape_tables::ColumnKind::Bool => one.bools(column.name) == other.bools(column.name),
-                warptape_tables::ColumnKind::Int => one.ints(column.name) == other.ints(column.name),
-                warptape_tables::ColumnKind::Float => one.floats(column.name) == other.floats(column.name),
-                warptape_tables::ColumnKind::Text => one.texts(column.name) == other.texts(column.name),
-            };
-            assert!(same, "{} of {}", column.name, table.name);
-        }
+        assert_eq!(one.shown(table, &[]), other.shown(table, &[]), "{}", table.name);
     }
 
     // Only the second life.
     let second = entries.iter().rposition(|entry| matches!(entry.input, Input::Started(_))).unwrap();
     let window = Window { since: Some(Bound::Sequence(second as i64)), ..Window::default() };
     let to = folder.path().join("window");
-    write_tables(&*log, &to, TableFormat::Parquet, &options(window), &mut |_| {}).unwrap();
+    write_tables(&*log, &to, TableFormat::Parquet, &options(window), &TABLES, &mut |_| {}).unwrap();
     check_decisions(&entries[second..], &Read::parquet(&to, "decisions"));
     check_commits(&entries[second..], &Read::parquet(&to, "commits"));
 }
 
 fn check_signals(log: &dyn EventLog, table: &Read) {
-    let columns =
-        ["partition", "offset", "source_offset", "close_e9", "bar_end_ns"].map(|name| table.ints(name));
-    let bought = table.ints("buy_volume_e9");
+    let columns = ["partition", "offset", "source_offset", "bar_end_ns"].map(|name| table.ints(name));
+    let (closes, bought, bids) =
+        (table.decimals("close"), table.decimals("buy_volume"), table.decimals("bid_price"));
     let partial = table.bools("partial");
     let (symbols, values, rsi) = (table.texts("symbol"), table.floats("value"), table.floats("rsi"));
-    let mut row = 0;
+    let (stochastic, others) = (table.floats("stochastic_k"), table.texts("further_indicators"));
+    let (mut row, mut further) = (0, 0);
     for partition in 0..PARTITIONS {
         for record in read_partition(log, "signals", partition) {
             let signal = decode_signal(&record.value).unwrap();
-            let close_e9 = signal.bar.as_ref().and_then(|bar| bar.close_e9);
-            let expected = [
-                Some(partition.into()),
-                Some(record.offset),
-                Some(signal.source_offset),
-                close_e9,
-                Some(signal.bar_end_ns),
-            ];
-            assert_eq!([0, 1, 2, 3, 4].map(|column: usize| columns[column][row]), expected, "row {row}");
+            let expected =
+                [partition.into(), record.offset, signal.source_offset, signal.bar_end_ns].map(Some);
+            assert_eq!([0, 1, 2, 3].map(|column: usize| columns[column][row]), expected, "row {row}");
             assert_eq!(symbols[row].as_deref(), Some(&*signal.symbol));
             assert_eq!(values[row].map(f64::to_bits), Some(signal.value.to_bits()));
             let bar = signal.bar.as_ref();
-            assert_eq!(bought[row], bar.and_then(|bar| bar.buy_volume_e9));
+            let e9 = |number: Option<i64>, unit: i128| number.map(|number| i128::from(number) * unit);
+            assert_eq!(closes[row], e9(bar.and_then(|bar| bar.close_e9), 1_000_000_000));
+            assert_eq!(bought[row], e9(bar.and_then(|bar| bar.buy_volume_e9), 1));
+            let bid_e9 = bar.and_then(|bar| bar.bid_price_e9).filter(|bid_e9| *bid_e9 != 0);
+            assert_eq!(bids[row], e9(bid_e9, 1_000_000_000));
             assert_eq!(partial[row], bar.and_then(|bar| bar.partial));
-            assert_eq!(rsi[row], signal.bar.and_then(|bar| bar.indicators[6]));
+            assert_eq!(rsi[row], bar.and_then(|bar| bar.indicators[6]));
+            let value = bar.and_then(|bar| bar.further_indicators.get("stochastic_k").copied());
+            assert_eq!(stochastic[row], value);
+            assert_eq!(others[row], None, "every indicator of this version has a column");
+            further += usize::from(value.is_some());
             row += 1;
         }
     }
-    assert!(row > 500 && row == table.rows(), "{row}");
+    assert!(row > 500 && row == table.rows() && further > 100, "{row} {further}");
+}
+
+fn check_ticks(log: &dyn EventLog, table: &Read) {
+    let places = ["partition", "offset", "index", "event_time_ns"].map(|name| table.ints(name));
+    let (symbols, kinds) = (table.texts("symbol"), table.texts("kind"));
+    let (prices, bids, sizes) =
+        (table.decimals("price"), table.decimals("bid_price"), table.decimals("ask_size"));
+    let mut row = 0;
+    for partition in 0..PARTITIONS {
+        let (mut decoder, mut symbol_table) = (TickDecoder::new(), SymbolTable::default());
+        for record in read_partition(log, "ticks", partition) {
+            let mut columns = TickColumns::default();
+            let count = decoder.decode(&record.value, &mut symbol_table, &mut columns).unwrap();
+            for index in 0..count {
+                let tick = columns.tick(index, &symbol_table);
+                let place = [partition.into(), record.offset, index as i64, tick.event_time_ns].map(Some);
+                assert_eq!([0, 1, 2, 3].map(|column: usize| places[column][row]), place);
+                assert_eq!(symbols[row].as_ref(), Some(&tick.symbol));
+                let is_trade = tick.kind == TickKind::Trade;
+                assert_eq!(kinds[row].as_deref(), Some(if is_trade { "TRADE" } else { "QUOTE" }));
+                let e18 = |number: i64| i128::from(number) * 10_i128.pow((18 - tick.scales.price).into());
+                let price = |number: i64, is_there: bool| is_there.then(|| e18(number));
+                assert_eq!(prices[row], price(tick.price_e9, is_trade));
+                assert_eq!(bids[row], price(tick.bid_price_e9, !is_trade && tick.bid_price_e9 != 0));
+                assert_eq!(sizes[row], (tick.ask_price_e9 != 0).then_some(tick.ask_size_e9.into()));
+                row += 1;
+            }
+        }
+    }
+    assert!(row == TICKS && row == table.rows(), "{row}");
+    let quotes = kinds.iter().filter(|kind| kind.as_deref() == Some("QUOTE")).count();
+    assert!(quotes > 100 && quotes < TICKS - 100, "{quotes}");
+}
+
+/// Checks that batches have the rows of the files, and only the requested tables.
+fn check_batches_without_files(log: &dyn EventLog, files: &Path) {
+    let tables = ["signals", "ticks", "latencies"].map(|name| Table::named(name).unwrap());
+    let mut found: BTreeMap<&str, Vec<RecordBatch>> = BTreeMap::new();
+    for batch in Batches::open(log, &options(Window::default()), &tables).unwrap() {
+        let TableBatch { table, batch } = batch.unwrap();
+        assert_eq!(batch.schema(), table.schema());
+        assert!(batch.num_rows() <= ROWS_MAX);
+        found.entry(table.name).or_default().push(batch);
+    }
+    assert_eq!(found.keys().copied().collect::<Vec<_>>(), ["latencies", "signals", "ticks"]);
+    assert!(found["ticks"].len() > 1, "memory is bounded");
+    for table in tables {
+        let batches = found.remove(table.name).unwrap();
+        assert_eq!(
+            Read { batches }.shown(table, &[]),
+            Read::parquet(files, table.name).shown(table, &[]),
+            "{}",
+            table.name
+        );
+    }
+}
+
+/// The rows of a followed table, partition by partition, in the order of the files' names.
+fn followed(folder: &Path, name: &str) -> Read {
+    let mut files = Vec::new();
+    for day in std::fs::read_dir(folder.join(name)).into_iter().flatten() {
+        let day = day.unwrap().path();
+        assert!(day.file_name().unwrap().to_str().unwrap().starts_with("date=20"), "{}", day.display());
+        for file in std::fs::read_dir(&day).unwrap() {
+            files.push(file.unwrap().path());
+        }
+    }
+    files.sort_by_key(|path| path.file_name().unwrap().to_owned());
+    let of = |path: &std::path::PathBuf| {
+        assert_eq!(path.extension().unwrap(), "parquet", "only whole files are left");
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+        reader.build().unwrap().collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    Read { batches: files.iter().flat_map(of).collect() }
+}
+
+#[test]
+fn followed_tables_go_on_without_gaps_or_doubles() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, mut ticks) = begun(&folder.path().join("log.db"));
+    let to = folder.path().join("followed");
+    let follow = |log| Follow::open(log, &to, TableFormat::Parquet, &options(Window::default()), &TABLES);
+    go_on(&log, &mut ticks);
+    // A process that ends without a cut loses only what it had not cut before.
+    let mut first = follow(&*log).unwrap();
+    for _ in 0..3 {
+        assert!(!first.round().unwrap(), "there is more to read");
+        first.cut().unwrap();
+    }
+    assert!(!first.round().unwrap());
+    assert!(follow(&*log).is_err_and(|error| error.to_string().contains("another export")));
+    drop(first);
+    let mut second = follow(&*log).unwrap();
+    while !second.round().unwrap() {}
+    second.cut().unwrap();
+    go_on(&log, &mut ticks);
+    while !second.round().unwrap() {}
+    second.cut().unwrap();
+    drop(second);
+    // Nothing is left to write.
+    let mut third = follow(&*log).unwrap();
+    while !third.round().unwrap() {}
+    third.cut().unwrap();
+    assert!(third.written().tables.iter().all(|table| table.rows == 0), "{:?}", third.written());
+    drop(third);
+
+    let whole = folder.path().join("whole");
+    let window = options(Window::default());
+    write_tables(&*log, &whole, TableFormat::Parquet, &window, &TABLES, &mut |_| {}).unwrap();
+    for table in TABLES {
+        let name = table.name;
+        let (found, expected) =
+            (followed(&to, name).shown(table, &[]), Read::parquet(&whole, name).shown(table, &[]));
+        // What is open at the end of the log has no row yet: the last transaction of the second life.
+        let open = expected.len() - found.len();
+        let may_be_open = if matches!(name, "commits" | "latencies" | "batches") { 200 } else { 0 };
+        assert!(open <= may_be_open, "{name}: {open} of {}", expected.len());
+        assert!(found == expected[..found.len()], "{name}: {open} of {}", expected.len());
+        assert!(!found.is_empty() || matches!(name, "late" | "dead_letters" | "tasks"), "{name}");
+    }
+    let files = std::fs::read_dir(to.join("signals"))
+        .unwrap()
+        .flat_map(|day| std::fs::read_dir(day.unwrap().path()).unwrap());
+    assert!(files.count() > PARTITIONS as usize, "cuts make files of their own");
+    // Another log or format has no place there.
+    let arrow = Follow::open(&*log, &to, TableFormat::Arrow, &options(Window::default()), &TABLES);
+    assert!(arrow.is_err_and(|error| error.to_string().contains("--format parquet")));
+    let other = SqliteLog::open(folder.path().join("other.db"), Durability::Process).unwrap();
+    assert!(follow(&other).is_err_and(|error| error.to_string().contains("name another folder")));
+    let taken = Follow::open(&*log, &whole, TableFormat::Parquet, &options(Window::default()), &TABLES);
+    assert!(taken.is_err_and(|error| error.to_string().contains("never overwritten")));
 }
 
 fn check_decisions(entries: &[JournalEntry], table: &Read) {

@@ -17,7 +17,7 @@ const _: () = assert!(LEVEL_POINTS.is_multiple_of(LANES) && PREMIUM_POINTS.is_mu
 const RATIOS: [f64; 2] = [1e-300, 1e300];
 /// Mark of a missing level. Levels are never positive.
 pub const NO_LEVEL: f64 = 1.0;
-/// Least logarithm of a boundary when its inverse is needed.
+/// Least logarithm of a boundary that is inverted: `exp` of its negative stays finite.
 const LN_MIN: f64 = -690.0;
 
 /// Number of deviations beyond which probabilities are 0 as numbers.
@@ -58,12 +58,12 @@ pub struct Put {
     pub way: u64,
 }
 
-/// Equation of values, with the probabilities that the price is above the boundary later.
+/// Equation B of the paper: value equals payoff, with probabilities that the price is above the boundary later.
 pub const BY_VALUES: u64 = 0;
-/// Equation of slopes.
+/// Equation A of the paper: the slopes of value and payoff are equal.
 pub const BY_SLOPES: u64 = 1;
-/// Equation of values, with the probabilities that the price is below the boundary later in its denominator. Its terms
-/// do not cancel if the yield is negative.
+/// Equation B, with probabilities that the price is below the boundary later in its denominator. Its terms do not
+/// cancel if the yield is negative.
 pub const BY_VALUES_BELOW: u64 = 2;
 
 /// The value of early exercise, in strikes, and its derivatives by the spot: `Premium` of `early_exercise.cu`.

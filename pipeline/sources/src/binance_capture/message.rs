@@ -9,9 +9,8 @@ use serde::Deserialize;
 use warptape_events::tick::{Scales, Side};
 
 use super::payload::Payload;
-use super::scalar::Scalar;
-use crate::time_unit::TimeUnit;
-use crate::{FieldProblem, Scaled, parse_prices, parse_sizes};
+use crate::FieldProblem;
+use crate::capture::{Scalar, parse_json, prices, sizes, split_line};
 
 /// The content of a line.
 pub(super) struct CaptureMessage<'a> {
@@ -40,8 +39,13 @@ pub(super) enum CaptureEvent<'a> {
         ask: [i64; 2],
         scales: Scales,
     },
-    /// A trade outside the market, with the order type that marks it.
-    NoMarketTrade(Cow<'a, str>),
+    /// A trade outside the market.
+    NoMarketTrade {
+        /// The order type that marks it.
+        order_type: Cow<'a, str>,
+        /// Ticker and trade id; `None` if the event does not have both.
+        trade: Option<(Cow<'a, str>, i64)>,
+    },
     /// Its name.
     Other(Cow<'a, str>),
 }
@@ -61,11 +65,7 @@ const NO_MARKET: [&str; 3] = ["INSURANCE_FUND", "ADL", "NA"];
 
 /// Parses `<receive ns> <JSON>`. The JSON is an event or an array of events, or a combined stream's envelope with either as its `data`.
 pub(super) fn parse_line(line: &[u8]) -> Result<(i64, CaptureMessage<'_>), FieldProblem> {
-    let space = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
-    let (receive, json) = line.split_at(space);
-    let unit = TimeUnit::Nanoseconds;
-    let receive_time_ns =
-        unit.parse_ns(receive).ok_or_else(|| FieldProblem::new("receive time", receive, unit.expected()))?;
+    let (receive_time_ns, json) = split_line(line)?;
     let is_array = json.trim_ascii_start().starts_with(b"[");
     let payload = if is_array { Some(parse_json(json)?) } else { parse_json::<Envelope>(json)?.data };
     let message = match payload {
@@ -75,11 +75,6 @@ pub(super) fn parse_line(line: &[u8]) -> Result<(i64, CaptureMessage<'_>), Field
         None => parse_json::<Fields>(json)?.into_message()?,
     };
     Ok((receive_time_ns, message))
-}
-
-fn parse_json<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, FieldProblem> {
-    serde_json::from_slice(json)
-        .map_err(|error| FieldProblem::new("event", json, format!("the JSON of a stream's event ({error})")))
 }
 
 #[derive(Deserialize)]
@@ -162,7 +157,8 @@ impl<'a> Fields<'a> {
             && is_execution
             && NO_MARKET.contains(&&*order_type)
         {
-            return Ok((CaptureEvent::NoMarketTrade(order_type), times_ns));
+            let trade = self.s.ticker().ok().zip(self.t.integer("t").ok());
+            return Ok((CaptureEvent::NoMarketTrade { order_type, trade }, times_ns));
         }
         let event = CaptureEvent::Trade {
             stream,
@@ -197,29 +193,6 @@ impl<'a> Fields<'a> {
             scales: Scales { price: price_scale, size: size_scale },
         })
     }
-}
-
-fn prices<const N: usize>(fields: [(&str, &Scalar); N]) -> Result<Scaled<N>, FieldProblem> {
-    let texts = decimals(&fields)?;
-    parse_prices(texts, false)
-        .map_err(|(number, error)| FieldProblem::of_number(fields[number].0, texts[number], error))
-}
-
-fn sizes<const N: usize>(fields: [(&str, &Scalar); N]) -> Result<Scaled<N>, FieldProblem> {
-    let texts = decimals(&fields)?;
-    parse_sizes(texts)
-        .map_err(|(number, error)| FieldProblem::of_number(fields[number].0, texts[number], error))
-}
-
-fn decimals<'a, const N: usize>(fields: &[(&str, &'a Scalar); N]) -> Result<[&'a [u8]; N], FieldProblem> {
-    let mut texts = [&b""[..]; N];
-    for (text, (column, field)) in texts.iter_mut().zip(fields) {
-        *text = match field {
-            Scalar::Text(found) => found.as_bytes(),
-            other => return Err(other.problem(column, "a decimal number as text, such as \"61837.63\"")),
-        };
-    }
-    Ok(texts)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! | event | becomes |
 //! | --- | --- |
 //! | `trade` | a trade at its `T`; the seller was the aggressor where the buyer was the maker (`m`) |
-//! | `aggTrade` | likewise; a symbol's trades are those of the stream, `trade` or `aggTrade`, that came first |
+//! | `aggTrade` | the same as of `trade`; a symbol's trades are those of the stream, `trade` or `aggTrade`, that came first |
 //! | `bookTicker` | a quote at its `T`, else its `E` |
 //! | book ticker of the spot market, which has neither | a quote at the greatest event time (`E` or `T`) seen before it in its file, or at its receive time where there was none |
 //! | `depthUpdate` | nothing, but its times count for the line above |
@@ -16,19 +16,20 @@
 //! Times are milliseconds, or microseconds by magnitude. Several files are merged by receive time, ties in the order of
 //! the files. So a partition's log has the events in order of arrival, by which lateness is decided.
 
-mod capture_file;
 mod message;
+mod messages;
 mod payload;
-mod scalar;
 
 use std::path::PathBuf;
 
-use self::capture_file::{CaptureFile, TradeStreams};
+pub use self::messages::BinanceMessages;
+use self::messages::TradeStreams;
 use super::SourceError;
 use super::arrival_merge::ArrivalMerge;
+use super::capture::CaptureFile;
 
 /// Ticks of one or more recordings.
-pub type BinanceCapture = ArrivalMerge<CaptureFile>;
+pub type BinanceCapture = ArrivalMerge<CaptureFile<BinanceMessages>>;
 
 impl BinanceCapture {
     /// Opens recordings, each with the venue that its symbols get: `BTCUSDT` of venue `BINANCE` is `BINANCE:BTCUSDT`.
@@ -40,9 +41,10 @@ impl BinanceCapture {
             return Err(SourceError::NoFiles);
         }
         let streams = TradeStreams::default();
-        let files: Result<Vec<CaptureFile>, SourceError> =
-            files.iter().map(|(venue, path)| CaptureFile::open(venue, path, streams.clone())).collect();
-        Ok(ArrivalMerge::new(files?))
+        let open = |(venue, path): &(String, PathBuf)| {
+            CaptureFile::open(path, BinanceMessages::sharing(venue, streams.clone()))
+        };
+        Ok(ArrivalMerge::new(files.iter().map(open).collect::<Result<_, _>>()?))
     }
 }
 

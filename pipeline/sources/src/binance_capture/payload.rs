@@ -8,7 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::message::{CaptureEvent, CaptureMessage, Fields};
-use super::scalar::Scalar;
+use crate::capture::Scalar;
 
 /// One message of a stream.
 #[expect(clippy::large_enum_variant, reason = "nearly every payload is an event, and one lives at a time")]

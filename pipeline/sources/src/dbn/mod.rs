@@ -5,7 +5,7 @@
 //! | trades, action `T` | a trade |
 //! | mbp-1 and cmbp-1, action `T` | a trade, and before it a quote of its level 0, the book before it, where that was not told yet |
 //! | mbp-1 and cmbp-1, any other action | a quote of level 0 |
-//! | mbp-10 | likewise, with quotes where level 0 has changed |
+//! | mbp-10 | the same as of mbp-1, with quotes only if level 0 has changed |
 //! | tbbo and tcbbo; mbp-1 of live recordings, which name no schema | a quote (level 0, the book before the trade), then the trade |
 //! | bbo and cbbo | a quote at `ts_recv`, the end of the interval |
 //! | a trade of size 0, a record of another schema | nothing |

@@ -7,6 +7,7 @@ use warptape_sources::TimeUnit;
 
 use super::VerifyFormat;
 use crate::cli::count::parse_count_within;
+use crate::cli::show::{ListFormat, parse_bar};
 use crate::usage_error::UsageError;
 
 /// Subject of `replay why`.
@@ -42,9 +43,11 @@ WHAT is one of
   signal:PARTITION:OFFSET               a signal (`warptape tail signals` and `warptape replay slowest` list them)
   SYNTH:AAAA                            the symbol's newest signal
   SYNTH:AAAA@2024-08-08T00:00:05Z       the symbol's first signal whose bar ends at this event time or later
+  SYNTH:AAAA@2024-08-08T00:05:00Z --bar 1m   the same among the signals of this bar
   request:ID                            the answer to a risk request
   batch:17                              a batch of the latest process life
 
+On a terminal, tables are fitted to its width (COLUMNS overrides it); elsewhere they have all columns, as with --wide.
 For a signal, a request or a batch, the command prints each wait that led to it: its subject, its length and its cause.
 
 Example: warptape replay why signal:0:1234 --log sqlite:market.db")]
@@ -52,18 +55,28 @@ pub struct WhyArgs {
     /// Subject of the explanation
     #[arg(value_name = "WHAT", value_parser = parse_subject)]
     pub subject: WhySubject,
+    /// Only signals of this bar, such as 1m or tick:100, where WHAT is a symbol
+    #[arg(long, value_name = "BAR", value_parser = parse_bar)]
+    pub bar: Option<String>,
     /// Partition of the journal, the ordinal of the process, for an entry or a batch
     #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
     pub partition: i32,
     /// Format of the output
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
+    /// All columns of tables, uncut, whatever the width of the terminal
+    #[arg(long)]
+    pub wide: bool,
+    /// Integers of JSON as strings, because jq and JavaScript change integers beyond 2^53
+    #[arg(long)]
+    pub raw: bool,
 }
 
 /// Arguments of `warptape replay slowest`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 The latency of a signal is the time from the publication of the tick record that caused it (the record's create time) to the signal's commit.
+On a terminal, the table is fitted to its width (COLUMNS overrides it); elsewhere it has all columns, as with --wide.
 
 Example: warptape replay slowest 20 --since 2026-11-24T03:00:00Z --until 2026-11-24T03:05:00Z --log sqlite:market.db")]
 pub struct SlowestArgs {
@@ -77,9 +90,15 @@ pub struct SlowestArgs {
     /// partition of the journal
     #[arg(long, value_name = "ORDINAL")]
     pub partition: Option<i32>,
-    /// Format of the output
-    #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
-    pub output: ChainFormat,
+    /// Format of the output; JSON is one object for the whole list
+    #[arg(short, long, value_enum, default_value_t = ListFormat::Table)]
+    pub output: ListFormat,
+    /// All columns, uncut, whatever the width of the terminal
+    #[arg(long)]
+    pub wide: bool,
+    /// Integers of JSON as strings, because jq and JavaScript change integers beyond 2^53
+    #[arg(long)]
+    pub raw: bool,
 }
 
 /// Arguments of `warptape replay why-not`.
@@ -200,7 +219,7 @@ fn parse_signals(text: &str) -> Result<u64, String> {
         .map_err(|mistake| format!("{mistake}; give the log with --log"))
 }
 
-pub(super) fn parse_time(text: &str) -> Result<i64, String> {
+pub(in crate::cli) fn parse_time(text: &str) -> Result<i64, String> {
     let time_ns = TimeUnit::Rfc3339.parse_ns(text.as_bytes());
     time_ns.ok_or_else(|| format!("{text:?} is no time; give one such as {}", "2026-11-24T03:00:00.5Z"))
 }

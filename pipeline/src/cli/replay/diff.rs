@@ -27,7 +27,7 @@ pub struct DiffArgs {
 }
 
 /// Returns the URL of a log that was given as a URL or as the path of its file.
-fn parse_log(text: &str) -> Result<String, String> {
+pub(in crate::cli) fn parse_log(text: &str) -> Result<String, String> {
     let url = log_url(text);
     match is_log_url(&url) {
         true => Ok(url),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::ago;
 use crate::commands::columns::{Align, aligned, facts};
-use crate::commands::tail::layout::float;
+use crate::commands::tail::show::float;
 use warptape_hot::RequestState;
 
 /// Returns the whole text.

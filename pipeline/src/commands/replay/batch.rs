@@ -5,13 +5,14 @@ use warptape_schemas::journal::CommitOutcome;
 
 use super::chain::{cause, milliseconds, push_line, push_paragraph, wait_rows, why_then};
 use super::why;
-use crate::commands::columns::{Align, aligned, numbered, utc};
+use crate::commands::columns::{numbered, utc};
+use crate::commands::fit::{Head, Room, table};
 
 /// Number of symbols shown of a group's rows.
 const SYMBOLS_SHOWN: usize = 3;
 
 /// Returns the whole explanation.
-pub fn text(chain: &BatchChain) -> String {
+pub fn text(chain: &BatchChain, room: Room) -> String {
     let mut text = String::new();
     let batch = &chain.batch;
     push_line(
@@ -44,7 +45,7 @@ pub fn text(chain: &BatchChain) -> String {
         ),
     );
     text.push('\n');
-    text += &wait_rows(batch.oldest_arrival_ns, &chain.waits, |step| match step {
+    text += &wait_rows(batch.oldest_arrival_ns, &chain.waits, room, |step| match step {
         Step::Queue => {
             let in_flight = numbered(batch.in_flight_batches as u64, "batch", "batches");
             format!("rows gathered; the lane had {in_flight} in flight")
@@ -53,13 +54,13 @@ pub fn text(chain: &BatchChain) -> String {
     });
     push_paragraph(&mut text, &why_then(batch));
     if let Some(explanation) = &chain.explanation {
-        text += &why::choices(&explanation.choices);
+        text += &why::choices(&explanation.choices, room);
         for otherwise in &explanation.otherwise {
             push_line(&mut text, &format!("  {}", why::words(otherwise)));
         }
     }
     text.push('\n');
-    text += &parts(&chain.parts);
+    text += &parts(&chain.parts, room);
     if let (Some(sequence), Some(sealed_ns)) = (chain.sealed_sequence, chain.sealed_ns) {
         let attempts = chain.attempts.iter().map(|attempt| {
             let outcome = serde_json::json!(attempt.outcome);
@@ -90,16 +91,17 @@ fn symbols(part: &PartFacts) -> String {
     named.chain(more).collect::<Vec<_>>().join(", ")
 }
 
-fn parts(parts: &[PartFacts]) -> String {
-    let header = [
-        ("partition", Align::Right),
-        ("group", Align::Right),
-        ("epoch", Align::Right),
-        ("rows", Align::Right),
-        ("records", Align::Left),
-        ("came", Align::Left),
-        ("ticks of symbols", Align::Left),
+fn parts(parts: &[PartFacts], room: Room) -> String {
+    let heads = [
+        Head::number("partition"),
+        Head::number("group"),
+        Head::number("epoch"),
+        Head::number("rows"),
+        Head::fixed("records"),
+        Head::fixed("came"),
+        Head::text("ticks of symbols", 24),
     ];
+    let first = ["partition", "group", "rows", "ticks of symbols", "records"];
     let row = |part: &PartFacts| {
         let records = part.first_offset.zip(part.next_offset);
         let records =
@@ -109,5 +111,5 @@ fn parts(parts: &[PartFacts]) -> String {
         numbers.iter().map(i64::to_string).chain([records, came, symbols(part)]).collect()
     };
     let rows: Vec<Vec<String>> = parts.iter().map(row).collect();
-    aligned(&header, &rows)
+    table(&heads, &first, &rows, room)
 }

@@ -5,12 +5,13 @@ use warptape_replay::history::{Attempt, Trigger};
 use warptape_schemas::journal::{CommitOutcome, ReleaseReason};
 
 use super::why;
-use crate::commands::columns::{Align, aligned, numbered, utc};
+use crate::commands::columns::{numbered, utc};
+use crate::commands::fit::{Head, Room, table};
 pub use crate::commands::tail::reasons::milliseconds;
 use crate::printable::printable_line;
 
 /// Returns the whole chain as text.
-pub fn text(chain: &Chain) -> String {
+pub fn text(chain: &Chain, room: Room) -> String {
     let mut text = String::new();
     let signal = &chain.signal;
     let tick = &chain.tick;
@@ -48,17 +49,17 @@ pub fn text(chain: &Chain) -> String {
         );
     }
     text.push('\n');
-    text.push_str(&wait_rows(tick.created_ns, &chain.waits, |step| sentence(chain, step)));
+    text.push_str(&wait_rows(tick.created_ns, &chain.waits, room, |step| sentence(chain, step)));
     if let Some(batch) = &chain.batch {
         push_paragraph(&mut text, &why_then(batch));
         if let Some(explanation) = &chain.explanation {
-            text.push_str(&why::choices(&explanation.choices));
+            text.push_str(&why::choices(&explanation.choices, room));
             for otherwise in &explanation.otherwise {
                 push_line(&mut text, &format!("  {}", why::words(otherwise)));
             }
         }
         push_paragraph(&mut text, &why_there(chain, batch));
-        text.push_str(&why::choices(&chain.lanes));
+        text.push_str(&why::choices(&chain.lanes, room));
     }
     for unknown in &chain.unknown {
         push_paragraph(&mut text, &format!("unknown: {unknown}"));
@@ -127,15 +128,15 @@ pub fn parts(held: &Held) -> String {
 }
 
 /// Formats a row for each wait, with the time at its end and a sentence on it.
-pub fn wait_rows(mut at_ns: i64, waits: &[Wait], sentence: impl Fn(Step) -> String) -> String {
+pub fn wait_rows(mut at_ns: i64, waits: &[Wait], room: Room, sentence: impl Fn(Step) -> String) -> String {
     let row = |wait: &Wait| {
         at_ns += wait.ns;
         vec![format!("{:.3}", wait.ns as f64 / 1e6), utc(at_ns), name(wait.step), sentence(wait.step)]
     };
     let rows: Vec<Vec<String>> = waits.iter().map(row).collect();
-    let header =
-        [("wait_ms", Align::Right), ("until", Align::Left), ("for", Align::Left), ("what", Align::Left)];
-    aligned(&header, &rows)
+    let heads =
+        [Head::number("wait_ms"), Head::fixed("until"), Head::fixed("for"), Head::sentence("what", 40)];
+    table(&heads, &["wait_ms", "for", "what"], &rows, room)
 }
 
 /// Returns the name of a step, as in JSON.

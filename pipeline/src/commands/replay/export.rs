@@ -1,6 +1,8 @@
 //! `warptape replay export`: writes a log, or a window of it, to one file or to tables.
 
 #[cfg(feature = "tables")]
+mod follow;
+#[cfg(feature = "tables")]
 mod tables;
 
 use std::io::Write;
@@ -10,24 +12,25 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde_json::json;
 use warptape_replay::{ExportOptions, ExportProgress, Exported, ReplayError, Window, export};
 
-#[cfg(feature = "tables")]
-use warptape_tables::write_tables;
-
 use super::sources;
-#[cfg(not(feature = "tables"))]
-use crate::cli::ExportFormat;
-use crate::cli::{BACKWARDS, ExportArgs, VerifyFormat};
+use crate::cli::{BACKWARDS, ExportArgs, ExportFormat, VerifyFormat};
 use crate::clock::wall_clock_ns;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
 use crate::usage_error::UsageError;
 
+/// Message for options of tables without a format of tables.
+const NO_TABLES: &str = "--follow and --tables are for tables: add --format parquet or --format arrow";
+
 /// Writes the file or the tables.
 pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let window = Window { since: args.since, until: args.until, partition: args.partition };
     if window.is_backwards() {
         return Err(UsageError(BACKWARDS.to_owned()).into());
+    }
+    if args.format == ExportFormat::Log && (args.follow || !args.tables.is_empty()) {
+        return Err(UsageError(NO_TABLES.to_owned()).into());
     }
     #[cfg(not(feature = "tables"))]
     match args.format {
@@ -46,14 +49,12 @@ pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCod
         with_ticks: args.with_ticks,
         by: json!({"software": env!("CARGO_PKG_VERSION"), "at_ns": wall_clock_ns()}),
     };
-    let bar = progress_bar();
     #[cfg(feature = "tables")]
     if let Some(format) = tables::format_of(args.format) {
-        let written = write_tables(&*log, &args.to, format, &options, &mut |progress| show(&bar, progress));
-        bar.finish_and_clear();
-        tables::print(&written?, args, format)?;
+        tables::execute(args, &*log, &options, format)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let bar = progress_bar();
     let exported = export(&*log, &args.to, &options, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     print(&exported?, args)?;

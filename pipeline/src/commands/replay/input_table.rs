@@ -3,27 +3,27 @@
 use serde_json::Value;
 use warptape_schemas::journal::{GroupArrival, Input, LaneSpec, ServicePoint, Started};
 
-use crate::commands::columns::{Align, aligned};
+use crate::commands::fit::{Head, Room, table};
 
 /// Returns the tables of an input, each after an empty line; empty if the sentence says all.
-pub fn of(input: &Input) -> anyhow::Result<String> {
+pub fn of(input: &Input, room: Room) -> anyhow::Result<String> {
     Ok(match input {
-        Input::Started(started) => of_start(started)?,
+        Input::Started(started) => of_start(started, room)?,
         Input::Arrived(arrived) => {
             let row = |group: &GroupArrival| numbers([group.group.into(), group.rows, group.bytes]);
-            table(&["group", "rows", "bytes"], arrived.groups.iter().map(row).collect())
+            numbers_table(&["group", "rows", "bytes"], arrived.groups.iter().map(row).collect(), room)
         }
         Input::Measured(measured) => {
             let row = |point: &ServicePoint| vec![point.rows.to_string(), milliseconds(point.service_ns)];
-            table(&["rows", "took_ms"], measured.points.iter().map(row).collect())
+            numbers_table(&["rows", "took_ms"], measured.points.iter().map(row).collect(), room)
         }
-        Input::Sampled(sampled) => settings(&serde_json::to_value(&sampled.sample)?, "figure"),
+        Input::Sampled(sampled) => settings(&serde_json::to_value(&sampled.sample)?, "figure", room),
         _ => String::new(),
     })
 }
 
 /// Returns tables of the lanes and of the whole configuration.
-fn of_start(started: &Started) -> anyhow::Result<String> {
+fn of_start(started: &Started, room: Room) -> anyhow::Result<String> {
     let row = |lane: &LaneSpec| {
         let numa = lane.numa_node.map_or_else(String::new, |node| node.to_string());
         let memory =
@@ -37,12 +37,12 @@ fn of_start(started: &Started) -> anyhow::Result<String> {
         ]
     };
     let rows: Vec<Vec<String>> = started.lanes.iter().map(row).collect();
-    let header = [
-        ("lane", Align::Left),
-        ("weight", Align::Right),
-        ("class", Align::Left),
-        ("memory_MiB", Align::Right),
-        ("numa_node", Align::Right),
+    let heads = [
+        Head::text("lane", 8),
+        Head::number("weight"),
+        Head::text("class", 8),
+        Head::number("memory_MiB"),
+        Head::number("numa_node"),
     ];
     let stages: Value = serde_json::from_str(&started.stage_config)
         .unwrap_or_else(|_| Value::String(started.stage_config.clone()));
@@ -51,14 +51,14 @@ fn of_start(started: &Started) -> anyhow::Result<String> {
     let all = serde_json::json!({
         "scheduler": scheduler, "stages": stages, "autoscale": autoscale, "shadow": shadow, "rules": rules
     });
-    Ok(format!("\n{}{}", aligned(&header, &rows), settings(&all, "setting")))
+    Ok(format!("\n{}{}", table(&heads, &[], &rows, room), settings(&all, "setting", room)))
 }
 
 /// Formats a line for each value within a value, by its path. Times are in milliseconds; absent values are left out.
-fn settings(value: &Value, title: &str) -> String {
+fn settings(value: &Value, title: &str, room: Room) -> String {
     let mut rows = Vec::new();
     flatten("", value, &mut rows);
-    format!("\n{}", aligned(&[(title, Align::Left), ("value", Align::Left)], &rows))
+    format!("\n{}", table(&[Head::text(title, 20), Head::sentence("value", 20)], &[], &rows, room))
 }
 
 fn flatten(path: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
@@ -95,9 +95,9 @@ fn word(value: &Value) -> String {
 }
 
 /// Formats numbers in columns, after an empty line.
-fn table(titles: &[&str], rows: Vec<Vec<String>>) -> String {
-    let header: Vec<(&str, Align)> = titles.iter().map(|title| (*title, Align::Right)).collect();
-    format!("\n{}", aligned(&header, &rows))
+fn numbers_table(titles: &[&str], rows: Vec<Vec<String>>, room: Room) -> String {
+    let heads: Vec<Head<'_>> = titles.iter().map(|title| Head::number(title)).collect();
+    format!("\n{}", table(&heads, &[], &rows, room))
 }
 
 fn numbers<const N: usize>(numbers: [i64; N]) -> Vec<String> {
@@ -131,7 +131,7 @@ scheduler.probe_ms_max     1.5
 scheduler.risk.quotas
 scheduler.row_deadline_ms  5
 ";
-        assert_eq!(settings(&value, "setting"), expected);
+        assert_eq!(settings(&value, "setting", Room::Whole), expected);
     }
 
     #[test]
@@ -142,12 +142,12 @@ scheduler.row_deadline_ms  5
         ];
         let arrived = Input::Arrived(Arrived { partition: 0, next_offset: 7, groups });
         assert_eq!(
-            of(&arrived).expect("tables"),
+            of(&arrived, Room::Whole).expect("tables"),
             "\ngroup  rows  bytes\n    1     6    240\n   12     4    160\n"
         );
         let points = vec![ServicePoint { rows: 64, service_ns: 2_500_000 }];
         let measured = Input::Measured(Measured { lane: 0, points });
-        assert_eq!(of(&measured).expect("tables"), "\nrows  took_ms\n  64      2.5\n");
-        assert_eq!(of(&Input::Woke(warptape_schemas::journal::Woke {})).expect("nothing"), "");
+        assert_eq!(of(&measured, Room::Whole).expect("tables"), "\nrows  took_ms\n  64      2.5\n");
+        assert_eq!(of(&Input::Woke(warptape_schemas::journal::Woke {}), Room::Whole).expect("nothing"), "");
     }
 }

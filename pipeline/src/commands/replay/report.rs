@@ -14,6 +14,7 @@ use super::chain;
 use crate::cli::{DIVERGED, ReportArgs};
 use crate::clock::wall_clock_ns;
 use crate::commands::columns::utc;
+use crate::commands::fit::Room;
 use crate::new_file::NewFile;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
@@ -56,8 +57,8 @@ fn explained(
 ) -> String {
     let signal = &slow.chain.signal;
     match why_signal(log, options, signal.partition, signal.offset, progress) {
-        Ok(explained) => chain::text(&explained),
-        Err(_) => chain::text(&slow.chain),
+        Ok(explained) => chain::text(&explained, Room::Whole),
+        Err(_) => chain::text(&slow.chain, Room::Whole),
     }
 }
 

@@ -5,9 +5,10 @@ use warptape_replay::chain::{Clock, RequestChain, Step};
 use super::chain::{cause, milliseconds, name, part_of, push_line, push_paragraph, wait_rows};
 use super::why;
 use crate::commands::columns::{numbered, utc};
+use crate::commands::fit::Room;
 
 /// Returns the whole chain as text.
-pub fn text(chain: &RequestChain) -> String {
+pub fn text(chain: &RequestChain, room: Room) -> String {
     let mut text = String::new();
     let class = serde_json::json!(chain.request.class);
     push_line(
@@ -49,10 +50,10 @@ pub fn text(chain: &RequestChain) -> String {
     });
     push_line(&mut text, &format!("{} from {begin} to {end}{main}", milliseconds(chain.total_ns)));
     text.push('\n');
-    text += &wait_rows(chain.from_ns, &chain.waits, |step| sentence(chain, step));
+    text += &wait_rows(chain.from_ns, &chain.waits, room, |step| sentence(chain, step));
     if let Some(explanation) = &chain.explanation {
         push_paragraph(&mut text, "why its first slice was the next one on its lane:");
-        text += &why::choices(&explanation.choices);
+        text += &why::choices(&explanation.choices, room);
         for otherwise in &explanation.otherwise {
             push_line(&mut text, &format!("  {}", why::words(otherwise)));
         }

@@ -27,10 +27,8 @@ const VALUE_CHARS_MAX: usize = 60;
 
 /// Models and prints.
 pub fn execute(args: &WhatIfArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let OpenLog { log, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let bar = super::progress_bar();
-    let journal = &settings.topics.names.journal;
-    let report = what_if(args, &*log, journal, &bar, &mut |progress| super::show(&bar, progress));
+    let report = answer(args, settings, &bar, &mut |progress| super::show(&bar, progress));
     bar.finish_and_clear();
     let report = report?;
     let mut stdout = stdout();
@@ -44,13 +42,15 @@ pub fn execute(args: &WhatIfArgs, settings: &Settings) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-fn what_if(
+/// Models the recorded run and the changed one.
+pub fn answer(
     args: &WhatIfArgs,
-    log: &dyn EventLog,
-    journal: &str,
+    settings: &Settings,
     bar: &ProgressBar,
     progress: &mut dyn FnMut(ReplayProgress),
 ) -> anyhow::Result<Report> {
+    let OpenLog { log, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
+    let (log, journal) = (&*log, settings.topics.names.journal.as_str());
     let window = args.window()?;
     let recording = Recording::read(log, (journal, args.partition), window, progress)?;
     let changes = changes(args, &recording)?;

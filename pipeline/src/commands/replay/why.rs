@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use warptape_eventlog::EventLog;
 use warptape_hot::UnknownSymbol;
-use warptape_replay::chain::{find_signal_of_symbol, why_batch, why_request, why_signal};
+use warptape_replay::chain::{Chain, SignalOfSymbol, find_signal, why_batch, why_request, why_signal};
 use warptape_replay::{Before, ReplayError, ReplayProgress, VerifyOptions, Why, WhyOptions, why};
 use warptape_scheduler::{Choice, Comparison, Condition, Explanation, Instead, Measure, Otherwise, Subject};
 use warptape_schemas::journal::Started;
@@ -16,22 +16,42 @@ use warptape_schemas::journal::Started;
 use super::chain::{push_line, push_paragraph};
 use super::{batch, chain, input_table, request};
 use crate::cli::{VerifyFormat, WhyArgs, WhySubject};
-use crate::commands::columns::{Align, aligned, numbered, utc};
+use crate::commands::columns::{numbered, utc};
+use crate::commands::fit::{Head, Room, table};
+use crate::commands::json::{Integers, write_line_with_times};
 use crate::commands::tail::{inputs, reasons};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
 use crate::usage_error::UsageError;
 
+const BAR_WITHOUT_SYMBOL: &str =
+    "--bar chooses among the signals of a symbol; give a symbol such as SYNTH:AAAA, or leave --bar out";
+
 /// Explains the subject of the arguments.
 pub fn execute(args: &WhyArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
-    let options = super::sources(settings, schemas);
     let bar = super::progress_bar();
-    let printed = explain(args, &*log, &options, &mut |progress| super::show(&bar, progress));
+    let printed = answer(args, settings, &mut |progress| super::show(&bar, progress));
     bar.finish_and_clear();
     write!(stdout(), "{}", printed?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the explanation in the format of the arguments.
+pub fn answer(
+    args: &WhyArgs,
+    settings: &Settings,
+    progress: &mut dyn FnMut(ReplayProgress),
+) -> anyhow::Result<String> {
+    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
+    explain(args, &*log, &super::sources(settings, schemas), progress)
+}
+
+/// The form in which an explanation is printed.
+#[derive(Clone, Copy)]
+enum Form {
+    Text(Room),
+    Json(Integers),
 }
 
 pub(in super::super) fn explain(
@@ -40,32 +60,42 @@ pub(in super::super) fn explain(
     options: &VerifyOptions,
     progress: &mut dyn FnMut(ReplayProgress),
 ) -> anyhow::Result<String> {
+    let integers = Integers::of(args.raw, args.output == VerifyFormat::Json)?;
+    let form = match args.output {
+        VerifyFormat::Text => Form::Text(Room::of_stdout(args.wide)),
+        VerifyFormat::Json => Form::Json(integers),
+    };
+    if args.bar.is_some() && !matches!(args.subject, WhySubject::Symbol { .. }) {
+        return Err(UsageError(BAR_WITHOUT_SYMBOL.to_owned()).into());
+    }
     match &args.subject {
         WhySubject::Entry(sequence) => {
             let journal = options.journal.clone();
             let options = WhyOptions { journal, partition: args.partition, sequence: *sequence };
-            let found = why(log, &options)?;
-            printed(args.output, &found, text)
+            printed(form, &why(log, &options)?, text)
         }
         WhySubject::Signal { partition, offset } => {
-            let chain = why_signal(log, options, *partition, *offset, progress)?;
-            printed(args.output, &chain, |chain| Ok(chain::text(chain)))
+            printed(form, &why_signal(log, options, *partition, *offset, progress)?, chain_text)
         }
         WhySubject::Symbol { symbol, at_ns } => {
-            let found = find_signal_of_symbol(log, options, symbol, *at_ns, progress);
+            let wanted = SignalOfSymbol { symbol, bar: args.bar.as_deref(), at_ns: *at_ns };
+            let found = find_signal(log, options, wanted, progress);
             let (partition, offset) = found.map_err(with_near_symbols)?;
-            let chain = why_signal(log, options, partition, offset, progress)?;
-            printed(args.output, &chain, |chain| Ok(chain::text(chain)))
+            printed(form, &why_signal(log, options, partition, offset, progress)?, chain_text)
         }
         WhySubject::Request(id) => {
             let chain = why_request(log, options, id, progress)?;
-            printed(args.output, &chain, |chain| Ok(request::text(chain)))
+            printed(form, &chain, |chain, room| Ok(request::text(chain, room)))
         }
         WhySubject::Batch(number) => {
             let chain = why_batch(log, options, args.partition, *number, progress)?;
-            printed(args.output, &chain, |chain| Ok(batch::text(chain)))
+            printed(form, &chain, |chain, room| Ok(batch::text(chain, room)))
         }
     }
+}
+
+fn chain_text(chain: &Chain, room: Room) -> anyhow::Result<String> {
+    Ok(chain::text(chain, room))
 }
 
 /// Adds similar names to the error of an unknown symbol.
@@ -79,17 +109,21 @@ fn with_near_symbols(error: ReplayError) -> anyhow::Error {
 }
 
 fn printed<T: Serialize>(
-    format: VerifyFormat,
+    form: Form,
     found: &T,
-    text: impl Fn(&T) -> anyhow::Result<String>,
+    text: impl Fn(&T, Room) -> anyhow::Result<String>,
 ) -> anyhow::Result<String> {
-    match format {
-        VerifyFormat::Text => text(found),
-        VerifyFormat::Json => Ok(serde_json::to_string(found)? + "\n"),
+    match form {
+        Form::Text(room) => text(found, room),
+        Form::Json(integers) => {
+            let mut line = Vec::new();
+            write_line_with_times(&mut line, found, integers)?;
+            Ok(String::from_utf8(line)?)
+        }
     }
 }
 
-fn text(why: &Why) -> anyhow::Result<String> {
+fn text(why: &Why, room: Room) -> anyhow::Result<String> {
     let Why { entry, started, .. } = why;
     let started = started.as_ref();
     let decisions = json!({ "at_ns": entry.at_ns, "decisions": entry.decisions });
@@ -99,7 +133,7 @@ fn text(why: &Why) -> anyhow::Result<String> {
         &format!("entry {} of partition {} at {}", entry.sequence, why.partition, utc(entry.at_ns)),
     );
     push_line(&mut text, &inputs::words(entry, started));
-    text.push_str(&input_table::of(&entry.input)?);
+    text.push_str(&input_table::of(&entry.input, room)?);
     if why.explanations.is_empty() {
         text.push_str(
             "\nnothing was decided: `warptape tail journal --from-beginning --exit-at-end` lists all entries with their decisions\n",
@@ -107,7 +141,7 @@ fn text(why: &Why) -> anyhow::Result<String> {
     }
     for (reason, explanation) in reasons::of_decisions(&decisions, started).zip(&why.explanations) {
         push_paragraph(&mut text, &reason);
-        text.push_str(&explained(&explanation.explanation));
+        text.push_str(&explained(&explanation.explanation, room));
         if let Some(before) = &explanation.before {
             push_line(&mut text, &format!("  {}", said_before(before, started)));
         }
@@ -141,8 +175,8 @@ pub(super) fn said_before(before: &Before, started: Option<&Started>) -> String 
 }
 
 /// Formats the alternatives of a decision, and below them the changes that would have led to another one.
-pub(super) fn explained(explanation: &Explanation) -> String {
-    let mut text = choices(&explanation.choices) + &measures(&explanation.measures);
+pub(super) fn explained(explanation: &Explanation, room: Room) -> String {
+    let mut text = choices(&explanation.choices, room) + &measures(&explanation.measures, room);
     for otherwise in &explanation.otherwise {
         text.push_str(&format!("  {}\n", words(otherwise)));
     }
@@ -150,7 +184,7 @@ pub(super) fn explained(explanation: &Explanation) -> String {
 }
 
 /// Formats the alternatives, a row each, with a column for each figure that any of them has.
-pub(super) fn choices(choices: &[Choice]) -> String {
+pub(super) fn choices(choices: &[Choice], room: Room) -> String {
     let mut names: Vec<&'static str> = Vec::new();
     for term in choices.iter().flat_map(|choice| &choice.terms) {
         if !names.contains(&term.name) {
@@ -162,10 +196,10 @@ pub(super) fn choices(choices: &[Choice]) -> String {
     }
     let scored = choices.iter().any(|choice| choice.score.is_some());
     let titles: Vec<String> = names.iter().map(|name| titled(name)).collect();
-    let mut header = vec![("", Align::Left), ("choice", Align::Left)];
-    header.extend(scored.then_some(("rank", Align::Right)));
-    header.extend(titles.iter().map(|title| (title.as_str(), Align::Right)));
-    header.push(("excluded", Align::Left));
+    let mut heads = vec![Head::fixed(""), Head::fixed("choice")];
+    heads.extend(scored.then_some(Head::number("rank")));
+    heads.extend(titles.iter().map(|title| Head::number(title)));
+    heads.push(Head::text("excluded", 12));
     // The rank is shown, because a score alone says nothing. The first of two equal scores wins.
     let rank = |of: usize| {
         let score = choices[of].score?;
@@ -187,7 +221,7 @@ pub(super) fn choices(choices: &[Choice]) -> String {
         row
     };
     let rows: Vec<Vec<String>> = choices.iter().enumerate().map(row).collect();
-    aligned(&header, &rows)
+    table(&heads, &["", "choice", "rank", "excluded"], &rows, room)
 }
 
 /// Returns a figure's name for people: times are in milliseconds.
@@ -218,23 +252,19 @@ fn valued(name: &str, value: i64) -> String {
 const YEARS_NS: i64 = 100_000_000_000_000_000;
 
 /// Formats the measured values, a row each, with the limits that they were compared with.
-fn measures(measures: &[Measure]) -> String {
+fn measures(measures: &[Measure], room: Room) -> String {
     if measures.is_empty() {
         return String::new();
     }
-    let header = [
-        ("", Align::Left),
-        ("measure", Align::Left),
-        ("value", Align::Right),
-        ("held against", Align::Right),
-    ];
+    let heads =
+        [Head::fixed(""), Head::text("measure", 12), Head::number("value"), Head::number("held against")];
     let row = |measure: &Measure| {
         let shown = |value: i64| valued(measure.name, value);
         let threshold = measure.threshold.map_or_else(String::new, shown);
         vec![String::new(), titled(measure.name), shown(measure.value), threshold]
     };
     let rows: Vec<Vec<String>> = measures.iter().map(row).collect();
-    aligned(&header, &rows)
+    table(&heads, &["", "measure", "value"], &rows, room)
 }
 
 fn subject(subject: &Subject) -> String {
@@ -320,7 +350,7 @@ mod tests {
   with load_e6 at least 10, 3 lanes would have been wanted
   with temperature_c at most 80, the lane would count with 50 % of its weight
 ";
-        assert_eq!(explained(&explanation), expected);
+        assert_eq!(explained(&explanation, Room::Whole), expected);
 
         let before = Before::Decided {
             at: Moment { sequence: 7, at_ns: 1_000_000_000 },
@@ -352,7 +382,7 @@ mod tests {
      lane 0     2             2               1.500
   *  lane 1     1            11                none
 ";
-        assert_eq!(choices(&lanes), expected);
+        assert_eq!(choices(&lanes, Room::Whole), expected);
         assert_eq!(titled("load_of_group_ns_per_s"), "load_of_group_ms_per_s");
         assert_eq!(valued("load_of_group_ns_per_s", 2_000_000), "2.000");
         assert_eq!(valued("ordered_by_ns", 1_795_500_000_000_000_000), "2026-11-24T06:00:00.000000Z");

@@ -45,7 +45,7 @@ pub struct Asked<'a> {
 
 impl Asked<'_> {
     /// Sends the request and waits for its result. A caller that stops waiting cancels it.
-    pub fn ask(&self, settings: &Settings) -> anyhow::Result<Answer> {
+    pub fn ask(&self, settings: &Settings, interrupt: &Interrupt) -> anyhow::Result<Answer> {
         let names = &settings.topics.names;
         // The command creates no log.
         let shown = open_log(settings, Purpose::Show)?.log;
@@ -71,14 +71,13 @@ impl Asked<'_> {
         }
         // Reads the results from their present end, because the awaited one comes after it.
         let mut reader = reader_at_end(&*log, &results)?;
-        let interrupt = Interrupt::install()?;
         let headers = if self.waits { vec![(WAIT_HEADER.to_owned(), Vec::new())] } else { Vec::new() };
         let record =
             NewPlaced { place: requests.clone(), key: key.clone(), value: encoded(self.request), headers };
-        send(&log, record, self.name, &interrupt)?;
+        send(&log, record, self.name, interrupt)?;
 
         let id = &self.request.request_id;
-        if let Some((result, offset)) = wait_for(&mut *reader, id, self.timeout, &interrupt)? {
+        if let Some((result, offset)) = wait_for(&mut *reader, id, self.timeout, interrupt)? {
             return Ok(Answer { result, place: results, offset });
         }
         let why = match interrupt.is_set() {
@@ -93,7 +92,7 @@ impl Asked<'_> {
         if self.request.cancels.is_some() {
             bail!("{why}; the request stays in {}", requests.topic);
         }
-        self.cancel(&log, requests, &key, &interrupt)?;
+        self.cancel(&log, requests, &key, interrupt)?;
         let url = log.url();
         bail!(
             "{why}; the request was cancelled, unless it was answered meanwhile: see `warptape tail {} --from-beginning --log {url}`",

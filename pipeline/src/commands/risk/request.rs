@@ -78,6 +78,12 @@ pub fn request_of(
     Ok((request, rows))
 }
 
+/// Returns the request of an object in the form of a file.
+pub fn of_object(mut request: Map<String, Value>, made_up_id: &str) -> Result<RiskRequest, UsageError> {
+    request.entry("request_id").or_insert_with(|| json!(made_up_id));
+    parse::request(request)
+}
+
 /// Returns the fields of a cancelling request besides its own id.
 pub fn cancelling(request_id: &str) -> Map<String, Value> {
     let mut request = of_problem(json!({"type": "options", "assets": [], "options": []}));

@@ -13,7 +13,7 @@ use warptape_schemas::risk::{
 
 use super::exchange::Answer;
 use crate::commands::columns::{Align, aligned};
-use crate::commands::tail::layout::float;
+use crate::commands::tail::show::float;
 
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_S: f64 = 1e9;

@@ -7,8 +7,9 @@ use serde_json::Value;
 use warptape_eventlog::Record;
 use warptape_schemas::Describer;
 
-use super::readable::{iso, readable};
+use super::readable::readable;
 use super::rows::TickRow;
+use crate::commands::json::{Integers, iso, write_line};
 
 /// The line.
 #[derive(Clone, Serialize)]
@@ -30,6 +31,8 @@ pub struct JsonLine<'a> {
     record: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
+    #[serde(skip)]
+    integers: Integers,
 }
 
 impl<'a> JsonLine<'a> {
@@ -38,7 +41,13 @@ impl<'a> JsonLine<'a> {
         let Record { offset, timestamp_ns, .. } = *record;
         let timestamp = iso(timestamp_ns);
         let (index, schema, record, error) = (None, None, None, None);
-        Self { topic, partition, offset, timestamp_ns, timestamp, index, schema, record, error }
+        let integers = Integers::Numbers;
+        Self { topic, partition, offset, timestamp_ns, timestamp, index, schema, record, error, integers }
+    }
+
+    /// Returns the line with integers of this form.
+    pub fn with_integers(self, integers: Integers) -> Self {
+        Self { integers, ..self }
     }
 
     /// Returns the line of a record that cannot be decoded.
@@ -55,7 +64,6 @@ impl<'a> JsonLine<'a> {
 
     /// Writes the line.
     pub fn write(&self, output: &mut impl Write) -> io::Result<()> {
-        serde_json::to_writer(&mut *output, self)?;
-        output.write_all(b"\n")
+        write_line(output, self, self.integers)
     }
 }

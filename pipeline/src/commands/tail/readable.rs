@@ -1,14 +1,15 @@
 //! Records as JSON for people and for programs without a schema. A tick has one shape, whatever its record, with times
 //! and decimals as text beside the raw integers.
 //!
-//! Fields of the record stay as they are. An added field has the same name without its unit: `event_time` beside
+//! Fields of the record stay as they are. Fields that an earlier version lacks have their defaults. An added field has the same name without its unit: `event_time` beside
 //! `event_time_ns`, and `price` beside `price_e9`. This module must not know how lines are printed.
 
 use serde_json::{Map, Value, json};
 use warptape_schemas::{Describer, decimal_text};
 
+use super::defaults;
 use super::rows::rows;
-use crate::commands::columns::utc;
+use crate::commands::json::{add_times, time};
 
 /// Greatest number of ticks shown of a dead letter. Letters of bad rows have one tick, except for those that share the
 /// rest of a record.
@@ -19,36 +20,31 @@ const TICK_TIMES: [&str; 2] = ["event_time", "receive_time"];
 const TICK_NUMBERS: [&str; 6] = ["price", "size", "bid_price", "bid_size", "ask_price", "ask_size"];
 const BAR_TIMES: [&str; 2] = ["bar_start", "bar_end"];
 const BAR_NUMBERS: [&str; 5] = ["open", "high", "low", "close", "volume"];
+const FLOW_NUMBERS: [&str; 2] = ["buy_volume", "sell_volume"];
 
 /// Returns the fields of a record, with readable ones added.
 pub fn readable(schema: &str, fields: &Value, describer: &Describer) -> Value {
     let Value::Object(fields) = fields else { return fields.clone() };
-    Value::Object(match schema.rsplit('.').next().unwrap_or(schema) {
-        "Tick" | "ScaledTickBatch" => tick(fields.clone()),
+    let (name, mut fields) = (schema.rsplit('.').next().unwrap_or(schema), fields.clone());
+    if !matches!(name, "Tick" | "ScaledTickBatch") {
+        defaults::add(name, &mut fields);
+    }
+    Value::Object(match name {
+        "Tick" | "ScaledTickBatch" => tick(fields),
         "LateTick" => {
-            let mut late = tick(fields.clone());
-            late.insert("watermark".to_owned(), time(fields, "watermark"));
+            let watermark = time(&fields, "watermark");
+            let mut late = tick(fields);
+            late.insert("watermark".to_owned(), watermark);
             late
         }
-        "Signal" => signal(fields.clone()),
-        "DeadLetter" => dead_letter(fields.clone(), describer),
-        _ => fields.clone(),
+        "Signal" => signal(fields),
+        "DeadLetter" => dead_letter(fields, describer),
+        _ => {
+            let mut value = Value::Object(fields);
+            add_times(&mut value);
+            return value;
+        }
     })
-}
-
-/// Formats nanoseconds since the epoch as ISO 8601, to the nanosecond.
-pub fn iso(ns: i64) -> String {
-    let micros = utc(ns);
-    match micros.strip_suffix('Z') {
-        Some(micros) => format!("{micros}{:03}Z", ns.rem_euclid(1_000)),
-        None => micros,
-    }
-}
-
-/// Returns the field `NAME_ns` as text; null for 0, which means "unknown".
-fn time(fields: &Map<String, Value>, name: &str) -> Value {
-    let ns = fields.get(&format!("{name}_ns")).and_then(Value::as_i64);
-    ns.filter(|ns| *ns != 0).map_or(Value::Null, |ns| iso(ns).into())
 }
 
 /// Prices and sizes published with other scales than nine digits are in `scaled`, as in late ticks.
@@ -119,17 +115,19 @@ fn e9(value: &Value, scale: &Value) -> Value {
 /// Formats a bar; quotes with prices and sizes of 0 are absent.
 fn signal(mut fields: Map<String, Value>) -> Map<String, Value> {
     let exact = fields.get("exact").cloned().unwrap_or_default();
+    let exact_flow = fields.get("exact_flow").cloned().unwrap_or_default();
     let e9 =
         |fields: &Map<String, Value>, name: &str| fields.get(&format!("{name}_e9")).and_then(Value::as_i64);
-    let text = |fields: &Map<String, Value>, name: &str| match exact.get(name) {
-        Some(exact) => exact.clone(),
-        None => json!(e9(fields, name).map(|value| decimal_text(value.into(), E9_SCALE))),
-    };
+    let text =
+        |fields: &Map<String, Value>, name: &str| match exact.get(name).or_else(|| exact_flow.get(name)) {
+            Some(exact) => exact.clone(),
+            None => json!(e9(fields, name).map(|value| decimal_text(value.into(), E9_SCALE))),
+        };
     for name in BAR_TIMES {
         let text = time(&fields, name);
         fields.insert(name.to_owned(), text);
     }
-    for name in BAR_NUMBERS {
+    for name in BAR_NUMBERS.into_iter().chain(FLOW_NUMBERS) {
         let text = text(&fields, name);
         fields.insert(name.to_owned(), text);
     }
@@ -270,19 +268,24 @@ mod tests {
         );
         let mut exact = bar;
         exact["exact"] = json!({"open": "0.00000812", "bid_price": "0.1"});
+        exact["exact_flow"] = json!({"buy_volume": "19000000000"});
+        exact["sell_volume_e9"] = json!(500_000_000);
         let exact = shown("Signal", exact);
         assert_eq!(
             (&exact["open"], &exact["bid_price"], &exact["high"]),
             (&json!("0.00000812"), &json!("0.1"), &json!("0"))
         );
+        assert_eq!((&exact["buy_volume"], &exact["sell_volume"]), (&json!("19000000000"), &json!("0.5")));
     }
 
     #[test]
     fn what_is_no_tick_stays_as_it_is() {
         let entry = json!({"sequence": 1, "at_ns": 5});
-        assert_eq!(shown("JournalEntry", entry.clone()), entry);
+        let expected = json!({"sequence": 1, "at_ns": 5, "at": "1970-01-01T00:00:00.000000005Z"});
+        assert_eq!(shown("JournalEntry", entry), expected, "but for times");
         let letter = shown("DeadLetter", json!({"reason": "TRUNCATED", "value": "00ff"}));
-        assert_eq!(letter, json!({"reason": "TRUNCATED", "value": "00ff", "ticks": null}));
+        let of_letter = ["reason", "value", "ticks", "rows"].map(|name| letter[name].clone());
+        assert_eq!(json!(of_letter), json!(["TRUNCATED", "00ff", null, []]));
         assert_eq!(bytes("0"), None);
         assert_eq!(bytes("0aFF"), Some(vec![10, 255]));
         assert_eq!(bytes("é"), None);

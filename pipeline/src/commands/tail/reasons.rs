@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use warptape_schemas::journal::{Breaker, Started};
 
-use super::layout::branch;
+use super::show::branch;
 use crate::commands::columns::{numbered, utc};
 use crate::runtime::breaker_words;
 

@@ -15,9 +15,9 @@ use crate::service::Serving;
 pub(crate) struct Joins<'a> {
     /// All lanes, including those that could not take it.
     pub(crate) lanes: Vec<Sighted>,
-    /// Number of the task among those that arrived, from 1, and below the interval, in tasks, at which policies are
-    /// asked.
+    /// Number of the task in order of arrival, from 1.
     pub(crate) number: i64,
+    /// Number of tasks between two questions to the policies.
     pub(crate) every: i64,
     push: Push,
     task: TaskId,

@@ -178,9 +178,9 @@ pub struct Route {
     /// Least number of such rows at which GPU lanes are predicted to be faster; null if there is none.
     #[wire(default = "null")]
     pub break_even_rows: Option<i64>,
-    /// Predicted time of the ready processor lanes for these rows, each with its share, in nanoseconds.
+    /// Predicted time in which all ready processor lanes together would take these rows, in nanoseconds.
     pub host_ns: i64,
-    /// Predicted time of the ready GPU lanes for these rows, each with its share, in nanoseconds.
+    /// Predicted time in which all ready GPU lanes together would take these rows, in nanoseconds.
     pub device_ns: i64,
 }
 

@@ -72,8 +72,8 @@ pub enum Input {
     CommitEnded(CommitEnded),
     /// A neural network that policies may name by its hash.
     Trained(Trained),
-    /// Progress of this journal in each partition of the source, by its entries before this one. So a reader needs no
-    /// earlier entries for it.
+    /// Progress of this journal in each partition of the source, before this entry. A reader needs no earlier entries
+    /// to know it.
     Positions(Positions),
 }
 

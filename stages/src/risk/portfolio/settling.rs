@@ -1,5 +1,5 @@
-//! The boundaries of a portfolio's American options, a unit each. They do not depend on spots, so scenarios that move
-//! only spots use them unchanged.
+//! A round that finds the exercise boundaries of a portfolio's American options, one option per unit. Boundaries do not
+//! depend on spots, so scenarios that move only spots reuse them.
 
 use std::ops::Range;
 use std::sync::Arc;

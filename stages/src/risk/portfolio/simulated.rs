@@ -152,7 +152,7 @@ struct PartRound {
 }
 
 impl PartRound {
-    /// Units of a block of a tail.
+    /// Returns the number of units of each block of scenarios.
     fn position_units(&self) -> usize {
         self.simulated.held.portfolio.positions().len().div_ceil(UNIT_POSITIONS)
     }

@@ -41,7 +41,7 @@ pub enum Action {
     Quit,
     /// Go to the next entry.
     Next,
-    /// Go to the entry before.
+    /// Go to the previous entry.
     Back,
     /// Go forward by this many entries, or back if negative.
     Page(i64),
@@ -51,7 +51,7 @@ pub enum Action {
     Last,
     /// Go forward to the next entry that meets the condition.
     Continue,
-    /// Go back to the previous entry that meets it.
+    /// Go back to the previous entry that meets the condition.
     ContinueBack,
 }
 

@@ -11,6 +11,7 @@ use super::super::chain::milliseconds;
 use super::super::why::{explained, said_before};
 use super::matches::{decision_words, difference_words};
 use crate::commands::columns::{Align, aligned, utc};
+use crate::commands::fit::Room;
 use crate::commands::tail::inputs;
 use crate::printable::printable_line;
 
@@ -73,14 +74,17 @@ impl View {
             None => "this software makes no decision there".to_owned(),
             Some(Explained { explanation, .. }) if Some(&explanation.decision) != recorded.as_ref() => {
                 let decision = json!(explanation.decision);
-                format!("this software decides differently: {decision}\n{}", explained(&explanation))
+                format!(
+                    "this software decides differently: {decision}\n{}",
+                    explained(&explanation, Room::Whole)
+                )
             }
             Some(Explained { explanation, before: None }) if is_empty(&explanation) => {
                 "no alternatives: the decision follows from the state and the input".to_owned()
             }
             Some(Explained { explanation, before }) => {
                 let said = |before| format!("  {}\n", said_before(&before, stepper.step().started));
-                explained(&explanation) + &before.map_or_else(String::new, said)
+                explained(&explanation, Room::Whole) + &before.map_or_else(String::new, said)
             }
         };
         self.explanation = Some(text.lines().map(line).collect());

@@ -1,4 +1,4 @@
-//! One field of an event: its value, whatever kind of JSON it is.
+//! The value of one field of an event, as any kind of JSON.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::FieldProblem;
 use crate::time_unit::{TimeUnit, binance_time_ns};
+use crate::{FieldProblem, Scaled, parse_prices, parse_sizes};
 
-/// A JSON value as far as ticks need it.
+/// A JSON value, with the kinds that occur in ticks.
 #[derive(Clone, Default)]
-pub(super) enum Scalar<'a> {
+pub(crate) enum Scalar<'a> {
     #[default]
     Absent,
     /// Borrowed from the line where no character is escaped.
@@ -24,35 +24,35 @@ pub(super) enum Scalar<'a> {
 
 impl<'a> Scalar<'a> {
     /// The text; `None` for any other kind of value.
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Scalar::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn ticker(self) -> Result<Cow<'a, str>, FieldProblem> {
+    pub(crate) fn ticker(self) -> Result<Cow<'a, str>, FieldProblem> {
         match self {
             Scalar::Text(text) if !text.is_empty() => Ok(text),
             other => Err(other.problem("s", "a ticker such as BTCUSDT")),
         }
     }
 
-    pub(super) fn integer(&self, column: &str) -> Result<i64, FieldProblem> {
+    pub(crate) fn integer(&self, column: &str) -> Result<i64, FieldProblem> {
         match self {
             Scalar::Integer(value) => Ok(*value),
             other => Err(other.problem(column, "an integer")),
         }
     }
 
-    pub(super) fn boolean(&self, column: &str) -> Result<bool, FieldProblem> {
+    pub(crate) fn boolean(&self, column: &str) -> Result<bool, FieldProblem> {
         match self {
             Scalar::Boolean(value) => Ok(*value),
             other => Err(other.problem(column, "true or false")),
         }
     }
 
-    pub(super) fn time_ns(&self, column: &str) -> Result<i64, FieldProblem> {
+    pub(crate) fn time_ns(&self, column: &str) -> Result<i64, FieldProblem> {
         let time_ns = match self {
             Scalar::Integer(time) => binance_time_ns(*time),
             _ => None,
@@ -60,14 +60,20 @@ impl<'a> Scalar<'a> {
         time_ns.ok_or_else(|| self.problem(column, TimeUnit::Binance.expected()))
     }
 
-    pub(super) fn optional_time_ns(&self, column: &str) -> Result<Option<i64>, FieldProblem> {
+    pub(crate) fn optional_time_ns(&self, column: &str) -> Result<Option<i64>, FieldProblem> {
         match self {
             Scalar::Absent => Ok(None),
             present => present.time_ns(column).map(Some),
         }
     }
 
-    pub(super) fn problem(&self, column: &str, expected: &str) -> FieldProblem {
+    /// Returns the time of a text such as `2014-11-07T08:19:27.028459Z`.
+    pub(crate) fn rfc3339_ns(&self, column: &str) -> Result<i64, FieldProblem> {
+        let time_ns = self.text().and_then(|text| TimeUnit::Rfc3339.parse_ns(text.as_bytes()));
+        time_ns.ok_or_else(|| self.problem(column, TimeUnit::Rfc3339.expected()))
+    }
+
+    pub(crate) fn problem(&self, column: &str, expected: &str) -> FieldProblem {
         let found = match self {
             Scalar::Absent => "nothing".to_owned(),
             Scalar::Text(text) => text.to_string(),
@@ -77,6 +83,31 @@ impl<'a> Scalar<'a> {
         };
         FieldProblem::new(column, found, expected)
     }
+}
+
+/// Parses prices that are texts, to one scale.
+pub(crate) fn prices<const N: usize>(fields: [(&str, &Scalar); N]) -> Result<Scaled<N>, FieldProblem> {
+    let texts = decimals(&fields)?;
+    parse_prices(texts, false)
+        .map_err(|(number, error)| FieldProblem::of_number(fields[number].0, texts[number], error))
+}
+
+/// Parses sizes that are texts, to one scale.
+pub(crate) fn sizes<const N: usize>(fields: [(&str, &Scalar); N]) -> Result<Scaled<N>, FieldProblem> {
+    let texts = decimals(&fields)?;
+    parse_sizes(texts)
+        .map_err(|(number, error)| FieldProblem::of_number(fields[number].0, texts[number], error))
+}
+
+fn decimals<'a, const N: usize>(fields: &[(&str, &'a Scalar); N]) -> Result<[&'a [u8]; N], FieldProblem> {
+    let mut texts = [&b""[..]; N];
+    for (text, (column, field)) in texts.iter_mut().zip(fields) {
+        *text = match field {
+            Scalar::Text(found) => found.as_bytes(),
+            other => return Err(other.problem(column, "a decimal number as text, such as \"61837.63\"")),
+        };
+    }
+    Ok(texts)
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {

@@ -1,78 +1,64 @@
-//! One recording: converts its lines to ticks, and adds the time that spot book tickers lack.
+//! Binance's messages as ticks. Spot book tickers lack a time: they get that of the events before them.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use warptape_events::tick::{Side, Tick, TickKind};
 
 use super::message::{self, CaptureEvent, TradeStream};
-use crate::arrival_merge::TickInput;
-use crate::input::{FileProgress, Lines};
+use crate::capture::{Message, VenueMessages};
 use crate::symbol::join_symbol;
-use crate::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, ZERO_TRADE, warn_of};
+use crate::{FieldProblem, ZERO_TRADE};
 
 /// The stream of each symbol's trades: the first one that had a trade of it. All files share it, so that no trade comes
 /// both alone and within an aggregate.
 pub(super) type TradeStreams = Arc<Mutex<HashMap<String, TradeStream>>>;
 
-/// Ticks of one recording, in the order of its lines.
-pub struct CaptureFile {
-    lines: Lines,
+/// Binance's messages.
+pub struct BinanceMessages {
     venue: String,
     trade_streams: TradeStreams,
     /// Greatest event time so far; 0 before the first.
     event_time_ns_max: i64,
-    passed_over: PassedOver,
+    /// The same without the last line.
+    before_ns: i64,
 }
 
-impl CaptureFile {
-    pub(super) fn open(
-        venue: &str,
-        path: &Path,
-        trade_streams: TradeStreams,
-    ) -> Result<CaptureFile, SourceError> {
-        Ok(CaptureFile {
-            lines: Lines::open(path)?,
-            venue: venue.to_owned(),
-            trade_streams,
-            event_time_ns_max: 0,
-            passed_over: PassedOver::default(),
-        })
+impl BinanceMessages {
+    /// Reads messages whose symbols get this venue.
+    pub fn new(venue: &str) -> Self {
+        Self::sharing(venue, TradeStreams::default())
     }
 
-    /// Returns the tick of the current line; `None` for other content, which is counted.
-    fn tick(&mut self) -> Result<Option<Tick>, FieldProblem> {
-        let line = self.lines.line();
-        if line.is_empty() {
-            self.passed_over.ignore("empty line");
-            return Ok(None);
-        }
-        let (receive_time_ns, message) = message::parse_line(line)?;
-        let before_ns = self.event_time_ns_max;
-        self.event_time_ns_max = before_ns.max(message.event_time_ns_max);
-        let symbol = |ticker: &str| {
-            join_symbol(&self.venue, ticker).map_err(|expected| FieldProblem::new("s", ticker, expected))
-        };
-        Ok(match message.event {
-            CaptureEvent::Trade { price: 0, .. } | CaptureEvent::Trade { size: 0, .. } => {
-                self.passed_over.ignore(ZERO_TRADE);
-                None
+    pub(super) fn sharing(venue: &str, trade_streams: TradeStreams) -> Self {
+        Self { venue: venue.to_owned(), trade_streams, event_time_ns_max: 0, before_ns: 0 }
+    }
+
+    fn symbol(&self, ticker: &str) -> Result<String, FieldProblem> {
+        join_symbol(&self.venue, ticker).map_err(|expected| FieldProblem::new("s", ticker, expected))
+    }
+
+    fn message(&self, event: CaptureEvent, receive_time_ns: i64) -> Result<Message, FieldProblem> {
+        Ok(match event {
+            CaptureEvent::Trade { price, size, ticker, trade_id, .. } if price == 0 || size == 0 => {
+                let trade = self.symbol(&ticker).ok().map(|symbol| (symbol, trade_id));
+                Message::PassedTrade { kind: ZERO_TRADE.to_owned(), trade }
             }
-            CaptureEvent::NoMarketTrade(order_type) => {
-                self.passed_over.ignore(&format!("trade of {order_type}"));
-                None
+            CaptureEvent::NoMarketTrade { order_type, trade } => {
+                let numbered =
+                    trade.and_then(|(ticker, trade_id)| Some((self.symbol(&ticker).ok()?, trade_id)));
+                Message::PassedTrade { kind: format!("trade of {order_type}"), trade: numbered }
             }
             CaptureEvent::Trade { stream, ticker, event_time_ns, trade_id, price, size, scales, side } => {
-                let symbol = symbol(&ticker)?;
+                let symbol = self.symbol(&ticker)?;
                 if !is_taken(&self.trade_streams, &symbol, stream) {
-                    self.passed_over.ignore(match stream {
+                    let kind = match stream {
                         TradeStream::Trades => "trade of a symbol with aggTrade before",
                         TradeStream::Aggregates => "aggTrade of a symbol with trade before",
-                    });
-                    return Ok(None);
+                    };
+                    return Ok(Message::Other(kind.to_owned()));
                 }
-                Some(Tick {
+                Message::Tick(Tick {
                     symbol,
                     kind: TickKind::Trade,
                     event_time_ns,
@@ -88,12 +74,12 @@ impl CaptureFile {
                     scales,
                 })
             }
-            CaptureEvent::BookTicker { ticker, event_time_ns, bid, ask, scales } => Some(Tick {
-                symbol: symbol(&ticker)?,
+            CaptureEvent::BookTicker { ticker, event_time_ns, bid, ask, scales } => Message::Tick(Tick {
+                symbol: self.symbol(&ticker)?,
                 kind: TickKind::Quote,
                 event_time_ns: match event_time_ns {
                     Some(time_ns) => time_ns,
-                    None if before_ns > 0 => before_ns,
+                    None if self.event_time_ns_max > 0 => self.event_time_ns_max,
                     None => receive_time_ns,
                 },
                 receive_time_ns,
@@ -107,11 +93,22 @@ impl CaptureFile {
                 ask_size_e9: ask[1],
                 scales,
             }),
-            CaptureEvent::Other(name) => {
-                self.passed_over.ignore(&name);
-                None
-            }
+            CaptureEvent::Other(name) => Message::Other(name.into_owned()),
         })
+    }
+}
+
+impl VenueMessages for BinanceMessages {
+    fn read(&mut self, line: &[u8]) -> Result<Message, FieldProblem> {
+        let (receive_time_ns, message) = message::parse_line(line)?;
+        let read = self.message(message.event, receive_time_ns)?;
+        self.before_ns = self.event_time_ns_max;
+        self.event_time_ns_max = self.before_ns.max(message.event_time_ns_max);
+        Ok(read)
+    }
+
+    fn forget_last(&mut self) {
+        self.event_time_ns_max = self.before_ns;
     }
 }
 
@@ -127,61 +124,14 @@ fn is_taken(streams: &TradeStreams, symbol: &str, stream: TradeStream) -> bool {
     }
 }
 
-impl Iterator for CaptureFile {
-    type Item = Result<Tick, SourceError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.lines.advance() {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => return Some(Err(error)),
-            }
-            match self.tick() {
-                Ok(Some(tick)) => return Some(Ok(tick)),
-                Ok(None) => {}
-                Err(problem) if problem.does_not_fit => self.count_unfit(&problem),
-                Err(problem) => {
-                    let path = self.lines.path().to_owned();
-                    return Some(Err(SourceError::BadLine { path, line: self.lines.number(), problem }));
-                }
-            }
-        }
-    }
-}
-
-impl CaptureFile {
-    /// Counts the current line, whose numbers exceed the range of a tick.
-    fn count_unfit(&mut self, problem: &FieldProblem) {
-        warn_of(&self.lines, problem, self.passed_over.unfit());
-        self.passed_over.ignore(DOES_NOT_FIT);
-    }
-}
-
-impl TickInput for CaptureFile {
-    fn leave_out(&mut self, problem: FieldProblem) -> Result<(), SourceError> {
-        self.count_unfit(&problem);
-        Ok(())
-    }
-
-    fn progress(&self) -> &FileProgress {
-        self.lines.progress()
-    }
-
-    fn place(&self) -> u64 {
-        self.lines.number()
-    }
-
-    fn passed_over(&self) -> PassedOver {
-        self.passed_over.clone()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use warptape_events::tick::Scales;
 
     use super::*;
+    use crate::PassedOver;
+    use crate::arrival_merge::TickInput as _;
+    use crate::capture::CaptureFile;
     use crate::test_ticks::{gzip, write_file};
 
     const SPOT: &str = r#"1000 {"stream":"btcusdt@bookTicker","data":{"u":7,"s":"BTCUSDT","b":"61837.63","B":"3.78826000","a":"61837.64","A":"1.5"}}
@@ -198,11 +148,10 @@ mod tests {
 
     fn read(bytes: &[u8]) -> (Vec<Result<Tick, String>>, PassedOver) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut file =
-            CaptureFile::open("V", &write_file(&folder, "a.jsonl", bytes), TradeStreams::default())
-                .expect("opens");
+        let mut file = CaptureFile::open(&write_file(&folder, "a.jsonl", bytes), BinanceMessages::new("V"))
+            .expect("opens");
         let ticks = (&mut file).map(|tick| tick.map_err(|error| error.to_string())).collect();
-        (ticks, file.passed_over().clone())
+        (ticks, file.passed_over())
     }
 
     fn quote(event_time_ns: i64, receive_time_ns: i64, book: [i64; 4]) -> Result<Tick, String> {

@@ -3,6 +3,9 @@
 //! Batches of rows and records come and go by the megabyte. The system's allocator returns each to the kernel, which
 //! clears the same pages again for the next batch. This takes two thirds of the engine thread's time. mimalloc returns
 //! memory too, but later; see [`set_up`].
+//!
+//! It replaces `malloc` of C as well, which only a whole program may do. So the library of the pipeline does not have
+//! it, and a Python extension keeps the allocator of its process.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_long, c_void};

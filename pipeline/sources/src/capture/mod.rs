@@ -1,0 +1,82 @@
+//! Recorded messages of a venue's streams: text files, packed or not, with a line `<receive ns> <JSON>` per message.
+//!
+//! A venue's own module converts messages to ticks. Files and live feeds share it, so that a recording of a live feed
+//! gives the ticks of that feed.
+
+mod file;
+mod scalar;
+
+use warptape_events::tick::Tick;
+
+pub use self::file::CaptureFile;
+pub(crate) use self::scalar::{Scalar, prices, sizes};
+use crate::time_unit::TimeUnit;
+use crate::{FieldProblem, PassedOver};
+
+/// Converts the messages of one venue to ticks, in the order of their receipt.
+pub trait VenueMessages {
+    /// Converts the message of a line `<receive ns> <JSON>`.
+    ///
+    /// # Errors
+    /// The field that does not parse. The line then has no effect on later ones, unless its number does not fit a tick.
+    fn read(&mut self, line: &[u8]) -> Result<Message, FieldProblem>;
+
+    /// Forgets the last line, as if it had not been read.
+    fn forget_last(&mut self) {}
+}
+
+/// The content of one message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// A trade or a quote.
+    Tick(Tick),
+    /// A numbered trade that is no tick, such as one of size 0.
+    PassedTrade {
+        /// Kind under which it is counted.
+        kind: String,
+        /// Symbol with venue and trade id; `None` if the message does not have both.
+        trade: Option<(String, i64)>,
+    },
+    /// The id of a symbol's newest trade.
+    LastTrade {
+        /// Kind under which it is counted.
+        kind: &'static str,
+        /// Symbol with venue.
+        symbol: String,
+        /// The id.
+        trade_id: i64,
+    },
+    /// The venue refused the subscription, with its reason.
+    Refused(String),
+    /// Any other message, by kind.
+    Other(String),
+}
+
+impl Message {
+    /// Returns the tick; counts any other message by its kind.
+    fn into_tick(self, passed_over: &mut PassedOver) -> Option<Tick> {
+        match self {
+            Message::Tick(tick) => return Some(tick),
+            Message::PassedTrade { kind, .. } | Message::Other(kind) => passed_over.ignore(&kind),
+            Message::LastTrade { kind, .. } => passed_over.ignore(kind),
+            Message::Refused(_) => passed_over.ignore("error"),
+        }
+        None
+    }
+}
+
+/// Splits a line into the receive time and the JSON.
+pub(crate) fn split_line(line: &[u8]) -> Result<(i64, &[u8]), FieldProblem> {
+    let space = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+    let (receive, json) = line.split_at(space);
+    let unit = TimeUnit::Nanoseconds;
+    let receive_time_ns =
+        unit.parse_ns(receive).ok_or_else(|| FieldProblem::new("receive time", receive, unit.expected()))?;
+    Ok((receive_time_ns, json))
+}
+
+/// Parses the JSON of a message.
+pub(crate) fn parse_json<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, FieldProblem> {
+    serde_json::from_slice(json)
+        .map_err(|error| FieldProblem::new("event", json, format!("the JSON of a stream's event ({error})")))
+}

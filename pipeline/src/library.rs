@@ -1,0 +1,189 @@
+//! The pipeline as a library: a log by its URL, for programs in other languages.
+//!
+//! It owns no threads and watches no signals: callers say by an [`Interrupt`] that a call has to end. Answers are those of
+//! the commands, in their JSON form.
+
+mod given_tick;
+mod rows;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Parser as _;
+use serde_json::{Map, Value};
+use warptape_replay::ReplayProgress;
+use warptape_schemas::risk::RiskResult;
+use warptape_schemas::signal::SignalKind;
+use warptape_schemas::tick::Tick;
+
+pub use warptape_tables::{RowFilter, Table, TablesError};
+
+pub use self::given_tick::GivenTick;
+pub use self::rows::Rows;
+use crate::cli::{Cli, Command, Interrupt, environment, told};
+use crate::commands;
+use crate::commands::tail::Lines;
+use crate::commands::topics::ready_topics;
+use crate::open::{Purpose, open_log};
+use crate::publisher::{Published, Publisher};
+use crate::settings::{self, Assignment, Settings, Sources};
+use crate::usage_error::UsageError;
+
+/// Ticks in a record. More take longer to gather, and fewer cost readers more.
+const RECORD_TICKS_MAX: NonZeroUsize = NonZeroUsize::new(256).expect("it is not 0");
+
+/// A log with its settings.
+pub struct Session {
+    settings: Settings,
+}
+
+impl Session {
+    /// Takes the settings of the file and of the environment. `url` replaces their log; a path is an embedded log.
+    ///
+    /// # Errors
+    /// If a setting is not allowed. The log itself is opened by each call.
+    pub fn new(url: Option<&str>, config: Option<PathBuf>) -> anyhow::Result<Self> {
+        let log =
+            url.map(|url| Assignment { giver: "url", key: "log.url", value: settings::log_url(url) });
+        let sources = Sources {
+            file: config,
+            environment: environment()?,
+            flags: log.into_iter().collect(),
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            ..Sources::default()
+        };
+        Ok(Self { settings: settings::load(&sources)?.0 })
+    }
+
+    /// Returns the URL of the log.
+    pub fn url(&self) -> &str {
+        &self.settings.log.url
+    }
+
+    /// Opens a table for reading rows.
+    ///
+    /// # Errors
+    /// If the log cannot be read or does not have the topic.
+    pub fn rows(&self, table: &'static Table, filter: RowFilter) -> anyhow::Result<Rows> {
+        Rows::read(&self.settings, table, filter)
+    }
+
+    /// Opens a topic for reading lines of JSON, at its beginning or at its present end. With `exits_at_end`, lines end
+    /// there.
+    ///
+    /// # Errors
+    /// If the log cannot be read or does not have the topic.
+    pub fn lines(
+        &self,
+        topic: &str,
+        symbol: Option<String>,
+        (from_beginning, exits_at_end): (bool, bool),
+    ) -> anyhow::Result<Lines> {
+        Lines::open(&self.settings, topic, symbol, (from_beginning, exits_at_end))
+    }
+
+    /// Returns the JSON of `replay verify`, `why` or `what-if` with these arguments.
+    ///
+    /// # Errors
+    /// If the arguments are wrong, or the log cannot be read.
+    pub fn replay(
+        &self,
+        arguments: &[String],
+        progress: &mut dyn FnMut(ReplayProgress),
+    ) -> anyhow::Result<String> {
+        let line = ["warptape", "replay"].into_iter().chain(arguments.iter().map(String::as_str));
+        let cli = Cli::try_parse_from(line).map_err(|error| {
+            let text = error.to_string();
+            UsageError(text.trim_start_matches("error: ").trim_end().to_owned())
+        })?;
+        let Command::Replay(args) = &cli.command else { unreachable!("the line says replay") };
+        commands::replay::answer(args, &self.settings, progress)
+    }
+
+    /// Sends a risk request to the pipeline that runs on the log, and waits for its result. With `waits`, the result is
+    /// after all ticks that the pipeline found. An interrupt cancels the request.
+    ///
+    /// # Errors
+    /// If the request is wrong, or there is no result in time.
+    pub fn risk(
+        &self,
+        request: Map<String, Value>,
+        timeout: Duration,
+        waits: bool,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<RiskResult> {
+        commands::risk::answer(request, timeout, waits, &self.settings, interrupt)
+    }
+
+    /// Opens the log for publishing ticks, and creates its missing topics if it is embedded. After the interrupt, a log
+    /// that does not answer is waited for less. `name` is the transactional id: a second publisher of that name fences
+    /// this one.
+    ///
+    /// # Errors
+    /// If the log cannot be opened or has no topic of ticks.
+    pub fn publisher(&self, name: &str, interrupt: &Interrupt) -> anyhow::Result<TickPublisher> {
+        let log = open_log(&self.settings, Purpose::Feed)?.log;
+        let partitions = ready_topics(&*log, &self.settings, Purpose::Feed)?;
+        let (stopping, topic) = (interrupt.clone(), &self.settings.topics.names.ticks);
+        let stopping_since = Box::new(move || stopping.since());
+        Ok(TickPublisher(Publisher::new(&log, name, topic, partitions, RECORD_TICKS_MAX, stopping_since)?))
+    }
+}
+
+/// Publishes ticks.
+pub struct TickPublisher(Publisher);
+
+impl TickPublisher {
+    /// Takes ticks. They are in the log after [`TickPublisher::flush`] at the latest.
+    ///
+    /// # Errors
+    /// If a tick is wrong, or the log cannot be written. The publisher must be dropped then.
+    pub fn push(&mut self, ticks: Vec<Tick>) -> anyhow::Result<()> {
+        let push = |tick| self.0.push(tick);
+        ticks.into_iter().try_for_each(push).with_context(|| self.stopped())
+    }
+
+    /// Commits all taken ticks.
+    ///
+    /// # Errors
+    /// If the log cannot be written.
+    pub fn flush(&mut self) -> anyhow::Result<()> {
+        self.0.flush().with_context(|| self.stopped())
+    }
+
+    /// Returns the committed ticks and records since it was opened.
+    pub fn published(&self) -> Published {
+        self.0.published()
+    }
+
+    fn stopped(&self) -> String {
+        let Published { ticks, .. } = self.0.published();
+        match self.0.in_doubt_ticks() {
+            0 => format!("stopped after {ticks} ticks were published"),
+            in_doubt => {
+                format!("stopped after {ticks} ticks were published, and up to {in_doubt} more whose outcome is unknown")
+            }
+        }
+    }
+}
+
+/// Returns the table of this name, and checks that it may have rows of this kind.
+///
+/// # Errors
+/// The message has all names.
+pub fn table_of(name: &str, kind: Option<&str>) -> anyhow::Result<&'static Table> {
+    let table = rows::table_named(name)?;
+    let kinds = || SignalKind::ALL.iter().map(|kind| kind.name());
+    if let Some(kind) = kind.filter(|wanted| name == "signals" && !kinds().any(|kind| kind == *wanted)) {
+        let kinds: Vec<&str> = kinds().collect();
+        return Err(UsageError(format!("no kind of signal {kind:?}; kinds are {}", kinds.join(", "))).into());
+    }
+    Ok(table)
+}
+
+/// Returns the text of an error, with its causes.
+pub fn text_of(error: &anyhow::Error) -> String {
+    told(error)
+}

@@ -1,0 +1,105 @@
+//! Rows of a log: of a topic, or of what a run's journals tell.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use serde_json::json;
+use warptape_eventlog::EventLog;
+use warptape_replay::{ExportOptions, VerifyOptions, Window};
+use warptape_schemas::SchemaSource;
+use warptape_tables::{Batches, RowFilter, RowTopic, TABLES, Table, TablesError, TopicReader};
+
+use crate::open::{OpenLog, Purpose, open_log};
+use crate::settings::Settings;
+use crate::usage_error::UsageError;
+
+/// Rows of a table as record batches.
+pub struct Rows {
+    schema: SchemaRef,
+    batches: Box<dyn Iterator<Item = Result<RecordBatch, TablesError>> + Send>,
+}
+
+impl Rows {
+    /// Returns the schema of all batches.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// Reads a table. Rows of topics end where the topic does; rows of journals, at one moment between two
+    /// transactions.
+    pub(super) fn read(settings: &Settings, table: &'static Table, filter: RowFilter) -> anyhow::Result<Self> {
+        let names = &settings.topics.names;
+        let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay)?;
+        let Some(topic) = RowTopic::ALL.into_iter().find(|topic| topic.table() == table) else {
+            let batches = Box::new(of_run(log, options(settings, schemas), table, filter)?);
+            return Ok(Self { schema: table.schema(), batches });
+        };
+        let name = match topic {
+            RowTopic::Signals => &names.signals,
+            RowTopic::Ticks => &names.ticks,
+            RowTopic::Late => &names.late,
+            RowTopic::DeadLetters => &names.dead_letter,
+            RowTopic::Journal => &names.journal,
+            RowTopic::RiskResults => &names.risk_results,
+        };
+        let batches = Box::new(TopicReader::open(log, name, (topic, filter), schemas)?);
+        Ok(Self { schema: table.schema(), batches })
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<RecordBatch, TablesError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.batches.next()
+    }
+}
+
+/// Returns the table of this name.
+pub(super) fn table_named(name: &str) -> Result<&'static Table, UsageError> {
+    let all = || RowTopic::ALL.into_iter().map(RowTopic::table).chain(TABLES);
+    all().find(|table| table.name == name).ok_or_else(|| {
+        let names: Vec<&str> = all().map(|table| table.name).collect();
+        UsageError(format!("no table {name:?}; tables are {}", names.join(", ")))
+    })
+}
+
+fn options(settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> ExportOptions {
+    let mut verified = VerifyOptions::new(&settings.topics.names, &settings.engine.group);
+    verified.sources.schemas = schemas;
+    ExportOptions {
+        journal: verified.journal,
+        sources: verified.sources,
+        others: Vec::new(),
+        window: Window::default(),
+        with_ticks: true,
+        by: json!({}),
+    }
+}
+
+/// Returns the batches of a table of journals, which a thread reads ahead of the caller by one. The thread ends with the
+/// caller.
+fn of_run(
+    log: Arc<dyn EventLog>,
+    options: ExportOptions,
+    table: &'static Table,
+    filter: RowFilter,
+) -> anyhow::Result<impl Iterator<Item = Result<RecordBatch, TablesError>> + Send> {
+    let (sender, receiver) = sync_channel(0);
+    let read = move || {
+        let batches = match Batches::open(&*log, &options, &[table]) {
+            Ok(batches) => batches,
+            Err(error) => return drop(sender.send(Err(error))),
+        };
+        for batch in batches {
+            if sender.send(batch.map(|rows| filter.of(rows.batch))).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("rows".to_owned()).spawn(read)?;
+    Ok(receiver.into_iter())
+}

@@ -1,0 +1,54 @@
+//! Long work beside the interpreter, which Ctrl-C ends.
+
+use std::panic::resume_unwind;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use warptape_pipeline::cli::Interrupt;
+
+use crate::{Error, exception};
+
+/// Time between two checks for signals.
+const LOOK: Duration = Duration::from_millis(50);
+/// Longest wait for work to end after Ctrl-C. Work that goes on longer ends on its own, unheard.
+const END: Duration = Duration::from_secs(5);
+
+/// Ends the work of this thread after Ctrl-C, without a message.
+pub fn end_if(interrupt: &Interrupt) {
+    if interrupt.is_set() {
+        resume_unwind(Box::new("interrupted"));
+    }
+}
+
+/// Runs work on a thread of its own, without the lock of the interpreter. Ctrl-C sets the interrupt and raises
+/// `KeyboardInterrupt`.
+pub fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    interrupt: &Interrupt,
+    work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let (sender, mut receiver) = channel();
+    // The receiver may be gone: nobody waits for work that was interrupted.
+    let work = move || drop(sender.send(work()));
+    thread::Builder::new().name("warptape".to_owned()).spawn(work)?;
+    let mut wait = |timeout: Duration| {
+        let receiver = &mut receiver;
+        py.detach(move || receiver.recv_timeout(timeout))
+    };
+    loop {
+        match wait(LOOK) {
+            Ok(done) => return done.map_err(|error| exception(&error)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::new_err("the call ended by a defect, which standard error has told"));
+            }
+        }
+        if let Err(interrupted) = py.check_signals() {
+            interrupt.set();
+            drop(wait(END));
+            return Err(interrupted);
+        }
+    }
+}
