@@ -107,7 +107,8 @@ mod tests {
     #[test]
     fn a_column_is_filled_and_has_the_focus() {
         for pane in Pane::ALL {
-            let model = Model { focus: pane, ..Model::new("http://a", false) };
+            let mut model = Model::new("http://a", false);
+            model.focus = pane;
             for width in [1, 60, 110, 180, 240] {
                 for height in 0..80 {
                     let columns = panes(&model, width, height);
