@@ -45,8 +45,7 @@ impl Session {
     /// # Errors
     /// If a setting is not allowed. The log itself is opened by each call.
     pub fn new(url: Option<&str>, config: Option<PathBuf>) -> anyhow::Result<Self> {
-        let log =
-            url.map(|url| Assignment { giver: "url", key: "log.url", value: settings::log_url(url) });
+        let log = url.map(|url| Assignment { giver: "url", key: "log.url", value: settings::log_url(url) });
         let sources = Sources {
             file: config,
             environment: environment()?,
@@ -163,7 +162,9 @@ impl TickPublisher {
         match self.0.in_doubt_ticks() {
             0 => format!("stopped after {ticks} ticks were published"),
             in_doubt => {
-                format!("stopped after {ticks} ticks were published, and up to {in_doubt} more whose outcome is unknown")
+                format!(
+                    "stopped after {ticks} ticks were published, and up to {in_doubt} more whose outcome is unknown"
+                )
             }
         }
     }

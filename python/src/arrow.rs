@@ -6,7 +6,7 @@
 use std::ffi::CStr;
 use std::thread::{self, ThreadId};
 
-use arrow_array::ffi_stream::{RecordBatchStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
@@ -71,7 +71,9 @@ fn is_interrupted(py: Python<'_>) -> bool {
 pub fn batches_of(table: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let capsule = table.call_method0("__arrow_c_stream__")?;
     let capsule = capsule.cast_into::<PyCapsule>().map_err(|_| {
-        PyTypeError::new_err("__arrow_c_stream__ gives no capsule: the library of the table is too old or too new")
+        PyTypeError::new_err(
+            "__arrow_c_stream__ gives no capsule: the library of the table is too old or too new",
+        )
     })?;
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: a capsule of that name holds a valid stream, by the interface. Taking it leaves an empty one behind, which

@@ -9,9 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use serde_json::Value;
 use warptape_pipeline::cli::Interrupt;
-use warptape_pipeline::library::{
-    GivenTick, RowFilter, Session, Table, TickPublisher, table_of,
-};
+use warptape_pipeline::library::{GivenTick, RowFilter, Session, Table, TickPublisher, table_of};
 
 use crate::records::NativeRecords;
 use crate::ticks::{Row, tick_of_row, ticks_of_batch};

@@ -11,8 +11,7 @@ use arrow_schema::{DataType, TimeUnit};
 use warptape_pipeline::library::GivenTick;
 
 /// A tick as Python gives it: symbol, kind, times in ns, trade id, side, and decimals as text.
-pub type Row =
-    (String, String, i64, i64, i64, String, String, String, String, String, String, String);
+pub type Row = (String, String, i64, i64, i64, String, String, String, String, String, String, String);
 
 /// Returns the tick of a row.
 pub fn tick_of_row(row: Row) -> GivenTick {
@@ -74,7 +73,8 @@ pub fn ticks_of_batch(batch: &RecordBatch) -> anyhow::Result<Vec<GivenTick>> {
     for (tick, (event_time_ns, (receive_time_ns, trade_id))) in
         ticks.iter_mut().zip(times.zip(received.into_iter().zip(ids)))
     {
-        (tick.event_time_ns, tick.receive_time_ns, tick.trade_id) = (event_time_ns, receive_time_ns, trade_id);
+        (tick.event_time_ns, tick.receive_time_ns, tick.trade_id) =
+            (event_time_ns, receive_time_ns, trade_id);
     }
     Ok(ticks)
 }
@@ -118,18 +118,26 @@ fn without_zeros(mut text: String) -> String {
 fn integers(name: &str, column: &dyn Array) -> anyhow::Result<Vec<i64>> {
     let values: Vec<i64> = match column.data_type() {
         DataType::Int64 => column.as_primitive::<Int64Type>().values().to_vec(),
-        DataType::Int32 => column.as_primitive::<Int32Type>().values().iter().copied().map(i64::from).collect(),
-        DataType::UInt32 => column.as_primitive::<UInt32Type>().values().iter().copied().map(i64::from).collect(),
+        DataType::Int32 => {
+            column.as_primitive::<Int32Type>().values().iter().copied().map(i64::from).collect()
+        }
+        DataType::UInt32 => {
+            column.as_primitive::<UInt32Type>().values().iter().copied().map(i64::from).collect()
+        }
         DataType::UInt64 => {
             let values = column.as_primitive::<UInt64Type>().values().iter();
             let values = values.map(|value| i64::try_from(*value));
-            values.collect::<Result<_, _>>().map_err(|_| anyhow!("column {name}: a number does not fit into 64 bits"))?
+            values
+                .collect::<Result<_, _>>()
+                .map_err(|_| anyhow!("column {name}: a number does not fit into 64 bits"))?
         }
         DataType::Timestamp(unit, _) => {
             let (values, unit_ns) = match unit {
                 TimeUnit::Nanosecond => (column.as_primitive::<TimestampNanosecondType>().values(), 1),
                 TimeUnit::Microsecond => (column.as_primitive::<TimestampMicrosecondType>().values(), 1_000),
-                TimeUnit::Millisecond => (column.as_primitive::<TimestampMillisecondType>().values(), 1_000_000),
+                TimeUnit::Millisecond => {
+                    (column.as_primitive::<TimestampMillisecondType>().values(), 1_000_000)
+                }
                 TimeUnit::Second => (column.as_primitive::<TimestampSecondType>().values(), 1_000_000_000),
             };
             let times = values.iter().map(|time| time.checked_mul(unit_ns));

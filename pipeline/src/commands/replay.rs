@@ -93,7 +93,9 @@ pub fn answer(
             let report = what_if::answer(args, settings, &ProgressBar::hidden(), progress)?;
             Ok(serde_json::to_string(&report)?)
         }
-        _ => Err(UsageError("only verify, why, slowest and what-if have answers as objects".to_owned()).into()),
+        _ => {
+            Err(UsageError("only verify, why, slowest and what-if have answers as objects".to_owned()).into())
+        }
     }
 }
 

@@ -20,7 +20,9 @@ use warptape_schemas::risk::{RiskError, RiskOutcome, RiskProblem, RiskResult};
 
 use self::exchange::{Answer, Asked};
 use self::request::request_of;
-use crate::cli::{DIVERGED, INEXACT, Interrupt, RecordedFlags, RiskArgs, RiskCommand, RiskFormat, RiskSubcommand};
+use crate::cli::{
+    DIVERGED, INEXACT, Interrupt, RecordedFlags, RiskArgs, RiskCommand, RiskFormat, RiskSubcommand,
+};
 use crate::clock::wall_clock_ns;
 use crate::logging::NOTICE;
 use crate::open::{Purpose, open_log};

@@ -53,7 +53,8 @@ impl GivenTick {
         };
         let prices = [("price", &self.price), ("bid_price", &self.bid_price), ("ask_price", &self.ask_price)];
         let sizes = [("size", &self.size), ("bid_size", &self.bid_size), ("ask_size", &self.ask_size)];
-        let [price_e9, bid_price_e9, ask_price_e9] = self.scaled(prices, |texts| parse_prices(texts, true))?;
+        let [price_e9, bid_price_e9, ask_price_e9] =
+            self.scaled(prices, |texts| parse_prices(texts, true))?;
         let [size_e9, bid_size_e9, ask_size_e9] = self.scaled(sizes, parse_sizes)?;
         Ok(Tick {
             symbol: self.symbol.clone(),
@@ -86,7 +87,10 @@ impl GivenTick {
             Ok(_) => {
                 let behind_point = |text: &str| text.split_once('.').map_or(0, |(_, digits)| digits.len());
                 let finest = (0..3).max_by_key(|at| behind_point(fields[*at].1)).unwrap_or_default();
-                Err(wrong(finest, "at most 9 decimals and 9,223,372,036; `warptape feed csv` takes other scales"))
+                Err(wrong(
+                    finest,
+                    "at most 9 decimals and 9,223,372,036; `warptape feed csv` takes other scales",
+                ))
             }
             Err((at, error)) => Err(wrong(at, &error.to_string())),
         }
@@ -103,14 +107,23 @@ mod tests {
     use super::*;
 
     fn trade(price: &str) -> GivenTick {
-        GivenTick { symbol: "A:X".to_owned(), event_time_ns: 1, price: price.to_owned(), ..GivenTick::default() }
+        GivenTick {
+            symbol: "A:X".to_owned(),
+            event_time_ns: 1,
+            price: price.to_owned(),
+            ..GivenTick::default()
+        }
     }
 
     #[test]
     fn decimals_are_taken_exactly_and_others_refused() {
         for (text, expected) in [("12.5", 12_500_000_000), ("-0.000000001", -1), ("7", 7_000_000_000)] {
             let tick = trade(text).tick().expect(text);
-            assert_eq!((tick.kind, tick.price_e9, tick.scales), (TickKind::Trade, expected, Scales::E9), "{text}");
+            assert_eq!(
+                (tick.kind, tick.price_e9, tick.scales),
+                (TickKind::Trade, expected, Scales::E9),
+                "{text}"
+            );
         }
         for text in ["1e-7", "NaN", "0.0000000001", "99999999999", "1,5"] {
             let error = trade(text).tick().expect_err(text).to_string();

@@ -30,7 +30,11 @@ impl Rows {
 
     /// Reads a table. Rows of topics end where the topic does; rows of journals, at one moment between two
     /// transactions.
-    pub(super) fn read(settings: &Settings, table: &'static Table, filter: RowFilter) -> anyhow::Result<Self> {
+    pub(super) fn read(
+        settings: &Settings,
+        table: &'static Table,
+        filter: RowFilter,
+    ) -> anyhow::Result<Self> {
         let names = &settings.topics.names;
         let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay)?;
         let Some(topic) = RowTopic::ALL.into_iter().find(|topic| topic.table() == table) else {
