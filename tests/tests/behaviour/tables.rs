@@ -374,7 +374,7 @@ fn followed_tables_go_on_without_gaps_or_doubles() {
         let name = table.name;
         let (found, expected) =
             (followed(&to, name).shown(table, &[]), Read::parquet(&whole, name).shown(table, &[]));
-        // What is open at the end of the log has no row yet: the last transaction of the second life.
+        // The last transaction of the second life is open at the end of the log, so it has no row yet.
         let open = expected.len() - found.len();
         let may_be_open = if matches!(name, "commits" | "latencies" | "batches") { 200 } else { 0 };
         assert!(open <= may_be_open, "{name}: {open} of {}", expected.len());

@@ -1,4 +1,4 @@
-//! What the page has read of the log: the newest signals, decisions and risk records. Nothing here reads or waits.
+//! The newest signals, decisions and risk records that the page has read. Nothing here reads or waits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
