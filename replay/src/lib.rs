@@ -69,7 +69,7 @@ pub use export::{
     SCHEMA_ID_KEY, SCHEMA_KEY, Window, export, first_signal_from, last_start_before, planned,
 };
 pub use follower::{Followed, Follower};
-pub use moment::{JournalReach, utc};
+pub use moment::{JournalReach, iso, utc};
 pub use options::{OutputOptions, VerifyOptions};
 pub use partition_reader::PartitionReader;
 pub use recorded::{Recorded, read_recorded};

@@ -71,6 +71,15 @@ impl fmt::Display for JournalReach {
     }
 }
 
+/// UTC with nanoseconds, as ISO 8601; a time outside of the calendar is printed as a number.
+pub fn iso(ns: i64) -> String {
+    let micros = utc(ns);
+    match micros.strip_suffix('Z') {
+        Some(micros) => format!("{micros}{:03}Z", ns.rem_euclid(1_000)),
+        None => micros,
+    }
+}
+
 /// UTC with microseconds; a time outside of the calendar is printed as a number.
 pub fn utc(ns: i64) -> String {
     let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(ns)) else { return ns.to_string() };

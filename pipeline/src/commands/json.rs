@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::ser::Formatter;
 use serde_json::{Map, Serializer, Value};
 
-use super::columns::utc;
+pub(super) use warptape_replay::iso;
 use crate::usage_error::UsageError;
 
 /// Names of times of day without their unit. Other fields that end in `_ns` are durations.
@@ -106,15 +106,6 @@ pub fn time_name(field: &str) -> Option<&str> {
 pub fn time(fields: &Map<String, Value>, name: &str) -> Value {
     let ns = fields.get(&format!("{name}_ns")).and_then(Value::as_i64);
     ns.filter(|ns| *ns != 0).map_or(Value::Null, |ns| iso(ns).into())
-}
-
-/// Formats nanoseconds since the epoch as ISO 8601, to the nanosecond.
-pub fn iso(ns: i64) -> String {
-    let micros = utc(ns);
-    match micros.strip_suffix('Z') {
-        Some(micros) => format!("{micros}{:03}Z", ns.rem_euclid(1_000)),
-        None => micros,
-    }
 }
 
 /// Compact JSON with integers in quotes. Names of members must not be integers.

@@ -1,7 +1,7 @@
 //! The HTTP server: connections with their limits, and the routes of pages.
 //!
 //! Clients may be slow, many or hostile. The number of connections, their lifetimes and the size of requests are
-//! limited. Each page is made at most once in a quarter of a second.
+//! limited. Each page is made at most once in a quarter of a second. Data of the live page have limits of their own.
 
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -214,6 +214,10 @@ async fn lived(served: &Served, live: &LivePage, parts: &Parts) -> Option<Respon
     if let Some(asset) = asset {
         return Some(guarded(respond(StatusCode::OK, asset.media, Body::from(asset.bytes))));
     }
+    if is_from_elsewhere(&parts.headers) {
+        let why = "the data of the live page are for this page and for tools, not for pages of other sites\n";
+        return Some(plain(StatusCode::FORBIDDEN, why.to_owned()));
+    }
     if let Err(refusal) = served.guard.admits(&parts.uri, &parts.headers) {
         return Some(refused(refusal));
     }
@@ -226,6 +230,11 @@ async fn lived(served: &Served, live: &LivePage, parts: &Parts) -> Option<Respon
         Answer::Missing(why) => plain(StatusCode::NOT_FOUND, format!("{why}\n")),
         Answer::Busy(why) => plain(StatusCode::TOO_MANY_REQUESTS, format!("{why}\n")),
     }))
+}
+
+/// True if a browser says that a page of another site asks: an image or a script there could keep the pipeline at work.
+fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none")
 }
 
 fn accepts_html(headers: &HeaderMap) -> bool {

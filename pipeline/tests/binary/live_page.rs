@@ -163,6 +163,8 @@ fn the_page_is_for_browsers_and_its_data_for_those_who_may_read() {
         assert_eq!(get(&url, path, &[]).0, 401, "{path}");
     }
     let token = ("Authorization", "Bearer correct-horse");
+    let foreign = ("Sec-Fetch-Site", "cross-site");
+    assert_eq!(get(&url, "/live.json", &[token, foreign]).0, 403);
     assert_eq!(get(&url, "/live.json", &[token]).0, 200);
     run.stop("TERM");
 }

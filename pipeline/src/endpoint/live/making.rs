@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use warptape_engine::{LaneStatus, PartitionStatus};
+use warptape_replay::iso;
 use warptape_schemas::journal::BreakerState;
 
 use super::history::{LaneRate, Rates};
@@ -11,7 +12,6 @@ use super::seen::Seen;
 use super::snapshot::{
     Component, Lag, Lane, Latency, Partition, Process, Snapshot, State, Stores, Symbol, Totals, Verified,
 };
-use super::times::iso;
 use crate::endpoint::health::{self, Health};
 use crate::endpoint::reports;
 use crate::endpoint::view::View;

@@ -17,7 +17,6 @@ mod seen;
 mod series;
 pub mod snapshot;
 mod stream;
-mod times;
 mod verified;
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};

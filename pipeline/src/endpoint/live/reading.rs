@@ -87,7 +87,7 @@ impl Reading {
                 _ => return Ok(()),
             }
         }
-        self.skipped += open.skip()?;
+        self.skipped += open.skip(&*self.log)?;
         Ok(())
     }
 
@@ -116,10 +116,11 @@ impl Reading {
 
 impl Open {
     /// Goes on near the end of each partition that is far behind. Returns the number of records passed over.
-    fn skip(&mut self) -> Result<u64, LogError> {
+    fn skip(&mut self, log: &dyn EventLog) -> Result<u64, LogError> {
         let mut skipped = 0;
-        for source in &self.sources {
-            let (position, end) = (self.reader.position(source)?, self.reader.offsets(source)?.next);
+        // One request for all ends, where the log can.
+        for (source, end) in self.sources.iter().zip(log.ends(&self.sources)?) {
+            let (position, end) = (self.reader.position(source)?, end.readable);
             if end - position > BEHIND_MAX {
                 self.reader.seek(source, end - BACK_RECORDS)?;
                 skipped += u64::try_from(end - BACK_RECORDS - position).unwrap_or(0);

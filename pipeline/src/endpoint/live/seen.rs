@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use warptape_engine::payload_of;
 use warptape_eventlog::Record;
+use warptape_replay::iso;
 use warptape_schemas::journal::{Input, JournalEntry, Started};
 use warptape_schemas::{Describer, decode_journal_entry, decode_signal};
 
 use super::Explains;
 use super::series::{Series, shown};
 use super::snapshot::{Entry, Risk, Signal};
-use super::times::iso;
 
 /// Greatest number of signals shown.
 const SIGNALS_MAX: usize = 30;

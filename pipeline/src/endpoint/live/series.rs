@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use warptape_replay::iso;
 use warptape_schemas::signal::{Bar, INDICATORS, Signal};
 use warptape_schemas::{decimal_e9, decimal_text, decode_signal};
 
 use super::snapshot::{Candle, Candles, Signal as Shown, Symbol};
-use super::times::iso;
 
 /// Greatest number of symbols kept. Signals of further ones are counted alone.
 const SYMBOLS_MAX: usize = 5_000;
