@@ -28,7 +28,8 @@ impl Explains for Explaining {
             }
             Subject::Request(id) => (WhySubject::Request(id.clone()), 0),
         };
-        let args = WhyArgs { subject, bar: None, partition, output: VerifyFormat::Text, wide: true, raw: false };
+        let args =
+            WhyArgs { subject, bar: None, partition, output: VerifyFormat::Text, wide: true, raw: false };
         replay::why::explain(&args, log, &self.0, &mut |_| {}).map_err(|error| format!("{error:#}"))
     }
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::ser::Formatter;
 use serde_json::{Map, Serializer, Value};
 
-pub(super) use warptape_replay::iso;
 use crate::usage_error::UsageError;
+pub(super) use warptape_replay::iso;
 
 /// Names of times of day without their unit. Other fields that end in `_ns` are durations.
 const TIMES: [&str; 24] = [

@@ -26,8 +26,8 @@ pub mod topics;
 pub mod train;
 
 mod columns;
-mod explaining;
 mod csv_rows;
+mod explaining;
 mod fit;
 #[cfg(feature = "lab")]
 mod fleets;

@@ -570,7 +570,8 @@ mod tests {
 
     /// Takes the chain without comparing it, and returns its offset ranges.
     fn taken(follower: &mut PartitionFollower) -> Vec<(i64, i64)> {
-        let chain = follower.take_chain(true, false, usize::MAX).unwrap_or_else(|_| panic!("no gap is expected"));
+        let chain =
+            follower.take_chain(true, false, usize::MAX).unwrap_or_else(|_| panic!("no gap is expected"));
         let ranges: Vec<_> = chain.iter().map(|of| (of.range.first, of.range.next)).collect();
         follower.next = chain.last().map_or(follower.next, |last| Some(last.range.next));
         ranges
@@ -622,7 +623,8 @@ mod tests {
         follower.add(account(1, 5, 8, Committed));
         follower.add(account(1, 8, 12, Committed));
         follower.add(account(1, 12, 14, Committed));
-        let chain = follower.take_chain(true, false, usize::MAX).unwrap_or_else(|_| panic!("no gap is expected"));
+        let chain =
+            follower.take_chain(true, false, usize::MAX).unwrap_or_else(|_| panic!("no gap is expected"));
         let of_chain: Vec<_> = chain.iter().map(|of| (of.range.first, of.range.next)).collect();
         assert_eq!(of_chain, [(5, 9), (8, 12), (12, 14)]);
         let whole =
@@ -656,7 +658,8 @@ mod tests {
         assert_eq!(taken(&mut follower), [(0, 5)]);
         follower.add(account(1, 9, 12, Committed));
         for expected in [vec![], vec![(9, 12)]] {
-            let chain = follower.take_chain(true, true, usize::MAX).unwrap_or_else(|_| panic!("no gap is expected"));
+            let chain =
+                follower.take_chain(true, true, usize::MAX).unwrap_or_else(|_| panic!("no gap is expected"));
             assert_eq!(chain.iter().map(|of| (of.range.first, of.range.next)).collect::<Vec<_>>(), expected);
         }
     }
