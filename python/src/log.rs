@@ -22,8 +22,8 @@ use crate::{Error, arrow, exception};
 #[pyclass(frozen)]
 pub struct NativeLog {
     session: Arc<Session>,
-    /// The publisher between calls; `None` before the first one, and after a failed one.
-    publisher: Arc<Mutex<Option<TickPublisher>>>,
+    /// The publisher between calls, with its name; `None` before the first one, and after a failed one.
+    publisher: Arc<Mutex<Option<(String, TickPublisher)>>>,
     /// Ends the publisher. A new one replaces it once it was set.
     interrupt: Mutex<Interrupt>,
 }
@@ -124,8 +124,9 @@ impl NativeLog {
         let (session, kept, ending) = (self.session.clone(), self.publisher.clone(), interrupt.clone());
         let published = interruptible(py, &interrupt, move || {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut publisher = match kept.take() {
-                Some(publisher) => publisher,
+            // One of another name ends before the new one begins.
+            let mut publisher = match kept.take().filter(|(known, _)| *known == name) {
+                Some((_, publisher)) => publisher,
                 None => session.publisher(&name, &ending)?,
             };
             let before = publisher.published();
@@ -136,7 +137,10 @@ impl NativeLog {
             })?;
             publisher.flush()?;
             let after = publisher.published();
-            *kept = Some(publisher);
+            // After the interrupt it waits less for the log.
+            if !ending.is_set() {
+                *kept = Some((name, publisher));
+            }
             Ok((after.ticks - before.ticks, after.records - before.records))
         });
         if interrupt.is_set() {
