@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use serde_json::Value;
@@ -130,12 +130,12 @@ impl NativeLog {
                 None => session.publisher(&name, &ending)?,
             };
             let before = publisher.published();
-            ticks(&mut |given| {
+            let pushed = ticks(&mut |given| {
                 ensure!(!ending.is_set(), "interrupted");
                 let ticks = given.iter().map(GivenTick::tick).collect::<Result<Vec<_>, _>>()?;
                 publisher.push(ticks)
-            })?;
-            publisher.flush()?;
+            });
+            pushed.and_then(|()| publisher.flush()).with_context(|| publisher.stopped(before))?;
             let after = publisher.published();
             // After the interrupt it waits less for the log.
             if !ending.is_set() {
