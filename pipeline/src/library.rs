@@ -10,7 +10,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Parser as _;
 use serde_json::{Map, Value};
 use warptape_replay::ReplayProgress;
@@ -140,8 +139,7 @@ impl TickPublisher {
     /// # Errors
     /// If a tick is wrong, or the log cannot be written. The publisher must be dropped then.
     pub fn push(&mut self, ticks: Vec<Tick>) -> anyhow::Result<()> {
-        let push = |tick| self.0.push(tick);
-        ticks.into_iter().try_for_each(push).with_context(|| self.stopped())
+        Ok(ticks.into_iter().try_for_each(|tick| self.0.push(tick))?)
     }
 
     /// Commits all taken ticks.
@@ -149,7 +147,7 @@ impl TickPublisher {
     /// # Errors
     /// If the log cannot be written.
     pub fn flush(&mut self) -> anyhow::Result<()> {
-        self.0.flush().with_context(|| self.stopped())
+        Ok(self.0.flush()?)
     }
 
     /// Returns the committed ticks and records since it was opened.
@@ -157,8 +155,9 @@ impl TickPublisher {
         self.0.published()
     }
 
-    fn stopped(&self) -> String {
-        let Published { ticks, .. } = self.0.published();
+    /// Says how many ticks are in the log since it had published so many.
+    pub fn stopped(&self, before: Published) -> String {
+        let ticks = self.0.published().ticks - before.ticks;
         match self.0.in_doubt_ticks() {
             0 => format!("stopped after {ticks} ticks were published"),
             in_doubt => {

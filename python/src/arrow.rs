@@ -43,11 +43,18 @@ impl Iterator for Interruptible {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if thread::current().id() == self.asked_by && Python::attach(is_interrupted) {
-            return Some(Err(ArrowError::ExternalError("interrupted".into())));
-        }
-        let next = self.rows.next()?;
-        Some(next.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+        let rows = &mut self.rows;
+        let next = if thread::current().id() == self.asked_by {
+            // Some libraries read with the lock of the interpreter, which other threads want meanwhile.
+            let next = Python::attach(|py| (!is_interrupted(py)).then(|| py.detach(|| rows.next())));
+            let Some(next) = next else {
+                return Some(Err(ArrowError::ExternalError("interrupted".into())));
+            };
+            next
+        } else {
+            rows.next()
+        };
+        Some(next?.map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }
 }
 

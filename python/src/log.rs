@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use serde_json::Value;
@@ -20,8 +20,8 @@ use crate::{Error, arrow, exception};
 #[pyclass(frozen)]
 pub struct NativeLog {
     session: Arc<Session>,
-    /// The publisher between calls; `None` before the first one, and after a failed one.
-    publisher: Arc<Mutex<Option<TickPublisher>>>,
+    /// The publisher between calls, with its name; `None` before the first one, and after a failed one.
+    publisher: Arc<Mutex<Option<(String, TickPublisher)>>>,
     /// Ends the publisher. A new one replaces it once it was set.
     interrupt: Mutex<Interrupt>,
 }
@@ -122,19 +122,23 @@ impl NativeLog {
         let (session, kept, ending) = (self.session.clone(), self.publisher.clone(), interrupt.clone());
         let published = interruptible(py, &interrupt, move || {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut publisher = match kept.take() {
-                Some(publisher) => publisher,
+            // One of another name ends before the new one begins.
+            let mut publisher = match kept.take().filter(|(known, _)| *known == name) {
+                Some((_, publisher)) => publisher,
                 None => session.publisher(&name, &ending)?,
             };
             let before = publisher.published();
-            ticks(&mut |given| {
+            let pushed = ticks(&mut |given| {
                 ensure!(!ending.is_set(), "interrupted");
                 let ticks = given.iter().map(GivenTick::tick).collect::<Result<Vec<_>, _>>()?;
                 publisher.push(ticks)
-            })?;
-            publisher.flush()?;
+            });
+            pushed.and_then(|()| publisher.flush()).with_context(|| publisher.stopped(before))?;
             let after = publisher.published();
-            *kept = Some(publisher);
+            // After the interrupt it waits less for the log.
+            if !ending.is_set() {
+                *kept = Some((name, publisher));
+            }
             Ok((after.ticks - before.ticks, after.records - before.records))
         });
         if interrupt.is_set() {

@@ -86,6 +86,10 @@ fn texts(name: &str, column: &dyn Array) -> anyhow::Result<Vec<String>> {
         rows.clone().map(|row| if column.is_null(row) { String::new() } else { of(row) }).collect()
     };
     if let Some(coded) = column.as_any_dictionary_opt() {
+        // Without words every row is null, and keys cannot be normalised.
+        if coded.values().is_empty() {
+            return Ok(vec![String::new(); column.len()]);
+        }
         let (words, keys) = (texts(name, &**coded.values())?, coded.normalized_keys());
         return Ok(each(&|row| words[keys[row]].clone()));
     }
@@ -95,6 +99,8 @@ fn texts(name: &str, column: &dyn Array) -> anyhow::Result<Vec<String>> {
         DataType::Utf8View => each(&|row| column.as_string_view().value(row).to_owned()),
         DataType::Int32 => each(&|row| column.as_primitive::<Int32Type>().value(row).to_string()),
         DataType::Int64 => each(&|row| column.as_primitive::<Int64Type>().value(row).to_string()),
+        DataType::UInt32 => each(&|row| column.as_primitive::<UInt32Type>().value(row).to_string()),
+        DataType::UInt64 => each(&|row| column.as_primitive::<UInt64Type>().value(row).to_string()),
         DataType::Float32 => each(&|row| column.as_primitive::<Float32Type>().value(row).to_string()),
         DataType::Float64 => each(&|row| column.as_primitive::<Float64Type>().value(row).to_string()),
         DataType::Decimal128(_, _) => {

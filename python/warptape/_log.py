@@ -178,9 +178,14 @@ class Log:
             return Published(*self._native.publish_table(self._publisher, ticks))
         total, records = 0, 0
         rows = map(_row, ticks)
-        while chunk := list(islice(rows, _ROWS)):
-            published = self._native.publish_rows(self._publisher, chunk)
-            total, records = total + published[0], records + published[1]
+        try:
+            while chunk := list(islice(rows, _ROWS)):
+                published = self._native.publish_rows(self._publisher, chunk)
+                total, records = total + published[0], records + published[1]
+        except Exception as error:
+            if total == 0:
+                raise
+            raise _native.Error(f"{total} ticks were published before this: {error}") from error
         return Published(total, records)
 
     # Risk -------------------------------------------------------------------------------------------------------------

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import Any, Union
 
 Time = Union[int, str, dt.datetime]
 """Nanoseconds since the epoch, ISO 8601 with a zone, or a datetime with a zone; numpy's and pandas' times as well."""
 
+# Python's own times have six digits of a second, and drop the others without a word.
+_FRACTION = re.compile(r"(?<=:\d\d)[.,](\d+)", re.ASCII)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -17,7 +20,12 @@ def time_ns(time: Any) -> int:
     if isinstance(time, int):
         return time
     if isinstance(time, str):
-        return time_ns(dt.datetime.fromisoformat(time.replace("Z", "+00:00")))
+        fraction = _FRACTION.search(time)
+        digits = fraction[1].rstrip("0") if fraction else ""
+        if len(digits) > 9:
+            raise ValueError(f"{time} has parts of a nanosecond: give nine digits of a second at most")
+        whole = dt.datetime.fromisoformat(_FRACTION.sub("", time, count=1).replace("Z", "+00:00"))
+        return time_ns(whole) + int(digits.ljust(9, "0"))
     if hasattr(time, "to_datetime64"):  # pandas
         if time.tzinfo is None:
             raise ValueError(f"{time} has no time zone: give one, such as UTC")

@@ -58,8 +58,8 @@ pub struct LiveArgs {
     /// End after this many ticks
     #[arg(long, value_name = "N", value_parser = parse_count_from_one)]
     pub until_ticks: Option<u64>,
-    /// Warn if trades are received this much before or after their event time, in the median
-    #[arg(long, value_name = "MS", default_value_t = 1_000)]
+    /// Warn if trades are received this much before or after their event time, in the median, which is known up to 10 s
+    #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(..10_000))]
     pub clock_warn_ms: u64,
     /// Largest number of ticks of one partition in each record
     #[arg(long, value_name = "N", default_value = "256", value_parser = parse_batch)]

@@ -103,11 +103,8 @@ impl TopicReader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, TablesError> {
         loop {
             if let Some(ready) = self.rows.take_ready() {
-                let batch = self.filter.of(ready.batch);
-                if batch.num_rows() > 0 {
-                    return Ok(Some(batch));
-                }
-                continue;
+                // Even an empty one, so that callers hear of a long search.
+                return Ok(Some(self.filter.of(ready.batch)));
             }
             if self.reading.is_none() {
                 let Some((source, range)) = self.unread.pop_front() else {

@@ -71,11 +71,12 @@ impl Children {
 
     /// Runs a command on a log to its end. The command is killed if the future is dropped.
     pub async fn run(&self, log: &str, command: &Command) -> Result<Ended, ChildError> {
-        let place = self.places.acquire().await;
-        let mut child = self.process(log, command).spawn()?;
-        let ended = tokio::time::timeout(self.time_max, attend(&mut child, command.form)).await;
-        drop(place);
-        ended.unwrap_or(Err(ChildError::TooLong(self.time_max)))
+        let run = async {
+            let _place = self.places.acquire().await;
+            let mut child = self.process(log, command).spawn()?;
+            attend(&mut child, command.form).await
+        };
+        tokio::time::timeout(self.time_max, run).await.unwrap_or(Err(ChildError::TooLong(self.time_max)))
     }
 
     fn process(&self, log: &str, command: &Command) -> Process {

@@ -11,7 +11,7 @@ use super::recorder::Recorder;
 use super::words;
 use crate::cli::Interrupt;
 use crate::printable::to_stderr;
-use crate::publisher::{Published, Publisher};
+use crate::publisher::{PublishError, Published, Publisher};
 use warptape_sources::live::{ClockSummary, LiveSession, LiveVenue, Outcome, Received, TradeGap, line_of};
 
 /// Longest wait of a tick for its commit, about.
@@ -83,7 +83,9 @@ impl<'a> Feeding<'a> {
     /// the recording cannot be written.
     pub fn run(&mut self, events: &Receiver<Event>, interrupt: &Interrupt) -> anyhow::Result<()> {
         let ran = self.run_until_end(events, interrupt);
-        let flushed = self.flush();
+        // A publisher that failed has no producer any more, and its transaction may be in the log.
+        let has_failed = ran.as_ref().is_err_and(|error| error.is::<PublishError>());
+        let flushed = if has_failed { Ok(()) } else { self.flush() };
         self.warn_of_clock(self.session.clock());
         ran.and(flushed)
     }
