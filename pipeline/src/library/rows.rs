@@ -1,5 +1,6 @@
 //! Rows of a log: of a topic, or of what a run's journals tell.
 
+use std::iter;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -35,6 +36,10 @@ impl Rows {
         table: &'static Table,
         filter: RowFilter,
     ) -> anyhow::Result<Self> {
+        if let Some(condition) = filter.lacking(&table.schema()) {
+            let name = table.name;
+            return Err(UsageError(format!("the table {name} has no column for {condition}: leave {condition} out")).into());
+        }
         let names = &settings.topics.names;
         let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay)?;
         let Some(topic) = RowTopic::ALL.into_iter().find(|topic| topic.table() == table) else {
@@ -96,14 +101,24 @@ fn of_run(
     let read = move || {
         let batches = match Batches::open(&*log, &options, &[table]) {
             Ok(batches) => batches,
-            Err(error) => return drop(sender.send(Err(error))),
+            Err(error) => return drop(sender.send(Some(Err(error)))),
         };
         for batch in batches {
-            if sender.send(batch.map(|rows| filter.of(rows.batch))).is_err() {
+            if sender.send(Some(batch.map(|rows| filter.of(rows.batch)))).is_err() {
                 return;
             }
         }
+        // Without this end, the rows are not all.
+        drop(sender.send(None));
     };
     thread::Builder::new().name("rows".to_owned()).spawn(read)?;
-    Ok(receiver.into_iter())
+    let mut is_over = false;
+    Ok(iter::from_fn(move || {
+        if is_over {
+            return None;
+        }
+        let received = receiver.recv().unwrap_or(Some(Err(TablesError::CutShort)));
+        is_over = !matches!(received, Some(Ok(_)));
+        received
+    }))
 }

@@ -12,11 +12,13 @@ use super::processes::{Running, WARPTAPE, folder, texts, warptape};
 use super::start_page::{blocks, of_workspace, page};
 
 /// Commands with one of these parts are skipped.
-const SKIPPED: [&str; 20] = [
+const SKIPPED: [&str; 24] = [
     // They need a broker, a Redis server or an endpoint at a fixed port.
     "kafka:",
     "redis",
     "http://",
+    "127.0.0.1:9464",
+    "warptape top",
     "localhost:",
     "warptape ready",
     // They need a GPU.
@@ -31,10 +33,13 @@ const SKIPPED: [&str; 20] = [
     // They run for minutes.
     "warptape train",
     "--seeds 20",
+    // It reads requests from a program.
+    "warptape mcp",
     // They install something, or need programs that the project does not.
     "docker ",
     "helm ",
     "cargo ",
+    "pip install",
     "useradd ",
     "install -",
     "systemctl ",
@@ -59,23 +64,27 @@ macro_rules! pages {
 
 pages! {
     anchors: "anchors.md", 4 run, 0 skipped;
-    commands: "commands.md", 21 run, 12 skipped;
+    commands: "commands.md", 25 run, 15 skipped;
     configuration: "configuration.md", 5 run, 1 skipped;
     control: "control.md", 11 run, 0 skipped;
     debugger: "debugger.md", 1 run, 3 skipped;
-    export: "export.md", 5 run, 0 skipped;
+    export: "export.md", 6 run, 1 skipped;
     feeds: "feeds.md", 2 run, 1 skipped;
     hot_state: "hot-state.md", 0 run, 5 skipped;
     incidents: "incidents.md", 2 run, 0 skipped;
     kafka: "kafka.md", 0 run, 5 skipped;
+    live_page: "live-page.md", 1 run, 1 skipped;
     logs: "logs.md", 0 run, 3 skipped;
+    mcp: "mcp.md", 0 run, 1 skipped;
     metrics: "metrics.md", 0 run, 1 skipped;
     operations: "operations.md", 0 run, 12 skipped;
-    replay: "replay.md", 17 run, 1 skipped;
+    python: "python.md", 1 run, 1 skipped;
+    replay: "replay.md", 18 run, 1 skipped;
     report: "report.md", 4 run, 0 skipped;
     risk: "risk.md", 7 run, 1 skipped;
     scheduling: "scheduling.md", 5 run, 5 skipped;
     timeline: "timeline.md", 3 run, 0 skipped;
+    top: "top.md", 0 run, 3 skipped;
 }
 
 /// A step of a page.

@@ -56,6 +56,9 @@ pub enum TablesError {
         /// The existing path.
         path: PathBuf,
     },
+    /// The thread that reads has failed.
+    #[error("the rows end early, because their reader failed with the message above; please report it")]
+    CutShort,
     /// The folder cannot be continued by this export.
     #[error("{}: {cause}", .path.display())]
     Unfit {

@@ -108,7 +108,8 @@ pub static TOOLS: [Declared; 13] = [
     declared::<Tail>(
         "tail",
         "Records of a topic",
-        "Returns some records of a topic, decoded, from either end of each of its partitions.",
+        "Returns the first or the last records of a topic that a read of all its partitions gives, decoded. The order \
+         between partitions is not that of time.",
         Shares::Log,
     ),
     declared::<Metrics>(

@@ -3,12 +3,13 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, TimestampNanosecondType};
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StringArray};
+use arrow_schema::Schema;
 use arrow_select::filter::filter_record_batch;
 
 /// Columns of event time: the end of a bar, or the time of a tick.
 const EVENT_TIMES: [&str; 2] = ["bar_end_ns", "event_time_ns"];
 
-/// Conditions that every row meets. A condition on a column that the table lacks has no effect.
+/// Conditions that every row meets. [`RowFilter::lacking`] finds conditions that a table cannot meet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowFilter {
     /// The symbol.
@@ -22,6 +23,18 @@ pub struct RowFilter {
 }
 
 impl RowFilter {
+    /// Returns the name of a condition without its column in a table; `None` if all have theirs.
+    pub fn lacking(&self, schema: &Schema) -> Option<&'static str> {
+        let has = |names: &[&str]| names.iter().any(|name| schema.column_with_name(name).is_some());
+        let conditions = [
+            ("symbol", self.symbol.is_some(), has(&["symbol"])),
+            ("kind", self.kind.is_some(), has(&["kind"])),
+            ("since", self.since_ns.is_some(), has(&EVENT_TIMES)),
+            ("until", self.until_ns.is_some(), has(&EVENT_TIMES)),
+        ];
+        conditions.into_iter().find(|(_, is_set, has)| *is_set && !has).map(|(name, ..)| name)
+    }
+
     /// Returns the rows that meet all conditions.
     pub fn of(&self, batch: RecordBatch) -> RecordBatch {
         let Self { symbol, kind, since_ns, until_ns } = self;
