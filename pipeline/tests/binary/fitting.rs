@@ -92,12 +92,9 @@ fn filters_take_the_records_that_have_all_of_it() {
     assert_eq!(json_lines(&ticks).iter().collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     // Entries of the journal go by their inputs.
     let placed = tail("journal", &["--kind", "arrived,started"]);
-    let entries = placed.lines().skip(1).filter(|line| !line.starts_with("    "));
-    assert!(entries.clone().count() > 1);
-    assert!(
-        entries.into_iter().all(|line| line.contains("  Arrived: ") || line.contains("  Started: ")),
-        "{placed}"
-    );
+    let entries: Vec<&str> = placed.lines().skip(1).filter(|line| !line.starts_with("    ")).collect();
+    let is_wanted = |line: &&str| line.contains("  Arrived: ") || line.contains("  Started: ");
+    assert!(entries.len() > 1 && entries.iter().all(is_wanted), "{placed}");
 }
 
 #[test]
@@ -160,8 +157,9 @@ fn csv_has_the_exact_values_of_json() {
     }
     let journal = tail("journal", &["-o", "csv"]);
     assert!(journal.starts_with("partition,offset,sequence,at,input,decisions\n"), "{journal}");
-    let entries = csv::Reader::from_reader(journal.as_bytes()).into_records().map(|row| row.expect("a row"));
-    assert!(entries.into_iter().any(|row| row[5].contains("Dispatch: batch 0 of ")), "{journal}");
+    let mut entries =
+        csv::Reader::from_reader(journal.as_bytes()).into_records().map(|row| row.expect("a row"));
+    assert!(entries.any(|row| row[5].contains("Dispatch: batch 0 of ")), "{journal}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::processes::{Running, WARPTAPE, folder, texts, warptape};
 use super::start_page::{blocks, of_workspace, page};
 
 /// Commands with one of these parts are skipped.
-const SKIPPED: [&str; 24] = [
+const SKIPPED: [&str; 25] = [
     // They need a broker, a Redis server or an endpoint at a fixed port.
     "kafka:",
     "redis",
@@ -28,6 +28,8 @@ const SKIPPED: [&str; 24] = [
     "spot.jsonl",
     "BTCUSDT-",
     "trades.dbn",
+    // They need a venue.
+    "-live --symbols",
     // It needs a request that waits.
     "warptape risk cancel",
     // They run for minutes.
@@ -69,7 +71,7 @@ pages! {
     control: "control.md", 11 run, 0 skipped;
     debugger: "debugger.md", 1 run, 3 skipped;
     export: "export.md", 6 run, 1 skipped;
-    feeds: "feeds.md", 2 run, 1 skipped;
+    feeds: "feeds.md", 2 run, 3 skipped;
     hot_state: "hot-state.md", 0 run, 5 skipped;
     incidents: "incidents.md", 2 run, 0 skipped;
     kafka: "kafka.md", 0 run, 5 skipped;

@@ -91,17 +91,6 @@ pub fn find_signal(
     }
 }
 
-/// [`find_signal`] by a symbol and a time alone.
-pub fn find_signal_of_symbol(
-    log: &dyn EventLog,
-    options: &VerifyOptions,
-    symbol: &str,
-    at_ns: Option<i64>,
-    progress: &mut dyn FnMut(ReplayProgress),
-) -> Result<(i32, i64), ReplayError> {
-    find_signal(log, options, SignalOfSymbol { symbol, bar: None, at_ns }, progress)
-}
-
 /// Partition and offset of the last signal that is wanted; `None` if there is none. Partitions are read from their ends
 /// in ever longer pieces.
 fn newest(

@@ -31,7 +31,7 @@ pub(crate) use rows::row_waits;
 
 pub use batch::{BatchChain, PartFacts, SymbolRows, why_batch};
 pub use facts::{ArrivalFacts, BatchFacts, Chain, ProcessFacts, SignalFacts, TickFacts, TransactionFacts};
-pub use find::{SignalOfSymbol, find_signal, find_signal_of_symbol};
+pub use find::{SignalOfSymbol, find_signal};
 pub use held::{Held, Holder, partition_argument};
 pub use lane::{LaneName, LaneWhy, RowTime, why_lane};
 pub use request::{Clock, RequestChain, RequestFacts, TaskFacts, why_request};

@@ -147,9 +147,8 @@ impl<'a, W: Write> Printer<'a, W> {
         let at = Position { partition, offset: record.offset, timestamp_ns: record.timestamp_ns };
         self.write_cells(at, &row)?;
         let Form::Table(Table { room, is_chosen: false, .. }) = self.form else { return Ok(()) };
-        let mut write =
-            |words: &String| write_sentence(&mut self.output, &printable_line(words), INDENTS, room);
-        decisions.iter().try_for_each(|words| write(words))
+        let write = |words: &String| write_sentence(&mut self.output, &printable_line(words), INDENTS, room);
+        decisions.iter().try_for_each(write)
     }
 
     /// Puts an entry's input and decisions into words. Returns the decisions.
