@@ -38,7 +38,10 @@ impl Rows {
     ) -> anyhow::Result<Self> {
         if let Some(condition) = filter.lacking(&table.schema()) {
             let name = table.name;
-            return Err(UsageError(format!("the table {name} has no column for {condition}: leave {condition} out")).into());
+            return Err(UsageError(format!(
+                "the table {name} has no column for {condition}: leave {condition} out"
+            ))
+            .into());
         }
         let names = &settings.topics.names;
         let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay)?;
