@@ -67,7 +67,7 @@ fn drawn(candles: &Candles, room: Room, palette: Palette) -> Vec<Line<'static>> 
     let axis = if room.width < PRICES_MIN { 0 } else { (width(&last) + 1).clamp(8, 16) };
     let columns = room.width - axis;
     // A blank between two candles keeps bodies apart.
-    let fitting = columns.div_ceil(2);
+    let fitting = (columns / 2).max(1);
     let drawn = &candles.candles[candles.candles.len().saturating_sub(fitting)..];
     let below = usize::from(room.height >= TIMES_MIN) + usize::from(room.height >= SIGNALS_MIN) + 1;
     let Some(scale) = Scale::of(drawn, room.height.saturating_sub(below)) else {

@@ -153,13 +153,18 @@ fn signals(state: &Snapshot, room: Room, selected: (usize, bool), palette: Palet
                 Cell::new(&signal.symbol),
                 Cell::new(&signal.kind),
                 Cell::new(&signal.bar),
-                Cell::new(&format!("{:.4}", signal.value)),
+                Cell::new(&value(signal.value)),
             ]
         })
         .collect();
     lines.extend(table(&header, &rows, rest, selected, palette));
     lines.truncate(room.height);
     lines
+}
+
+/// Formats the value of a signal, which may be no number.
+fn value(value: f64) -> String {
+    if value.is_finite() { format!("{value:.4}") } else { UNKNOWN.to_owned() }
 }
 
 /// Returns the counts by kind: a table with bars if the pane is high, otherwise a line.

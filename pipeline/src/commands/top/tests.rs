@@ -1,5 +1,6 @@
 //! Screens of a pipeline in a state of its own, and the effects of keys.
 
+use std::path::Path;
 use std::time::Duration;
 
 use ratatui::Terminal;
@@ -66,7 +67,7 @@ fn state() -> Snapshot {
             "lag_s": (0..120).map(|second| (second > 100).then(|| wave(second, 0.0) / 1e3)).collect::<Vec<_>>(),
             "waiting_rows": (0..120).map(|second| second % 7).collect::<Vec<u64>>(),
         },
-        "latency": {"p50_ms": 3.14, "p99_ms": 77.5, "p999_ms": 1_250.0},
+        "latency": {"p50_ms": 3.25, "p99_ms": 77.5, "p999_ms": 1_250.0},
         "lag": lag(34, 0.012),
         "partitions": [partition(0, lag(30, 0.012)), partition(1, lag(4, 0.5)), partition(2, Value::Null)],
         "lanes": [lane(0, "working", 83.0), lane(1, "idle", 0.0), lane(2, "lost", 0.0), lane(3, "held", 4.0)],
@@ -188,14 +189,20 @@ fn shows(text: &str, expected: &[&str]) {
     }
 }
 
+/// True if expected screens are to be written instead of compared.
+fn writes() -> bool {
+    std::env::var_os("WRITE_GOLDEN").is_some()
+}
+
 /// Compares screens with those in `golden`. WRITE_GOLDEN=1 writes them.
 #[test]
 fn screens_are_those_of_the_golden_files() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/commands/top/golden");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/commands/top/golden");
     for (width, height) in [(60, 20), (80, 24), (120, 40), (240, 60)] {
         let shown = text(&model(), width, height);
         let path = folder.join(format!("{width}x{height}.txt"));
-        if std::env::var_os("WRITE_GOLDEN").is_some() {
+        if writes() {
+            std::fs::create_dir_all(&folder).expect("a folder");
             std::fs::write(&path, &shown).expect("it is written");
         }
         let golden = std::fs::read_to_string(&path).expect("a golden file: write it with WRITE_GOLDEN=1");
@@ -203,12 +210,20 @@ fn screens_are_those_of_the_golden_files() {
     }
 }
 
-/// The documentation shows the command's own screen.
+/// The documentation shows the command's own screen. WRITE_GOLDEN=1 writes it there.
 #[test]
 fn the_screen_in_the_documentation_is_this_one() {
+    const FENCE: &str = "```text\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/top.md");
+    let page = std::fs::read_to_string(&path).expect("the page");
+    let (before, rest) = page.split_once(FENCE).expect("a screen");
+    let (documented, after) = rest.split_once("```\n").expect("the end of the screen");
     let shown = text(&model(), 112, 32);
-    let page = include_str!("../../../../docs/top.md");
-    assert!(page.contains(&format!("```text\n{shown}```\n")), "docs/top.md is to have\n{shown}");
+    if writes() {
+        std::fs::write(&path, format!("{before}{FENCE}{shown}```\n{after}")).expect("it is written");
+    } else {
+        assert!(documented == shown, "docs/top.md is to have\n{shown}");
+    }
     for (keys, meaning) in KEYS {
         assert!(page.contains(&format!("| {keys} | {meaning} |")), "{keys:?} in docs/top.md");
     }
@@ -360,7 +375,7 @@ fn unknown_values_are_not_zero() {
 fn a_line_has_what_a_screen_says_first() {
     assert_eq!(
         line(&model()),
-        "ok, caught up · ticks/s 200,080 · lag 0.012 s (34 records) · latency p50 3.14 ms p99 77.5 ms · signals/s 170"
+        "ok, caught up · ticks/s 200,080 · lag 0.012 s (34 records) · latency p50 3.25 ms p99 77.5 ms · signals/s 170"
     );
 }
 
@@ -389,9 +404,11 @@ fn keys_move_through_panes_and_rows() {
     let lines = (0..50).map(|number| format!("line {number} {}\n", "x".repeat(90))).collect::<String>();
     model.take(News::Why(Subject::Entry("0:1045".to_owned()), Ok(lines)));
     shows(&text(&model, 80, 24), &["line 0 x", "line 5 x"]);
-    press(&mut model, "⇟↓→");
+    press(&mut model, "⇟↓");
     let shown = text(&model, 80, 24);
-    assert!(!shown.contains("line 10 ") && !shown.contains("line 11 "), "{shown}");
+    assert!(shown.contains("line 11 x") && !shown.contains("line 10 "), "{shown}");
+    press(&mut model, "→");
+    assert!(!text(&model, 80, 24).contains("line 11 x"), "its beginning is scrolled out on the left");
     assert_eq!(press(&mut model, "q"), Action::Redraw, "it closes the explanation alone");
     assert_eq!(model.mode, Mode::Watching);
 

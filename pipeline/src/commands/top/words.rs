@@ -167,7 +167,7 @@ mod tests {
             (rate(0.25), rate(0.0), rate(1_466_306.4)),
             ("0.2".into(), "0".into(), "1,466,306".into())
         );
-        assert_eq!((milliseconds(3.14159), milliseconds(77.52)), ("3.14 ms".into(), "77.5 ms".into()));
+        assert_eq!((milliseconds(3.254), milliseconds(77.52)), ("3.25 ms".into(), "77.5 ms".into()));
         assert_eq!((milliseconds(2_500.0), milliseconds(400_000.0)), ("2.5 s".into(), "6 min 40 s".into()));
         assert_eq!((seconds(0.0124), span(Duration::from_secs(12))), ("0.012 s".into(), "12 s".into()));
         assert_eq!(span(Duration::from_secs(7_260)), "2 h 1 min");
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(fit("株式市場", 7), "株式市…");
         assert_eq!(fit("株式市場", 6), "株式…");
         assert_eq!((fit("abc", 1), fit("abc", 0), fit("株", 1)), ("…".into(), "".into(), "…".into()));
-        assert_eq!(wrapped("lane 1 has 株式市場", 8, "  "), ["lane 1", "  has 株", "  式市場"]);
+        assert_eq!(wrapped("lane 1 has 株式市場", 8, "  "), ["lane 1", "  has", "  株式市", "  場"]);
         assert_eq!(wrapped("abcdef", 3, ""), ["abc", "def"]);
     }
 
