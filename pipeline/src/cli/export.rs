@@ -18,8 +18,8 @@ warptape replay verify --outputs --log sqlite:FILE. Existing files are never ove
 With --follow, tables have a file per partition of the log, day and --every: TABLE/date=DAY/PARTITION-FIRST-NEXT.parquet. A file appears when it is
 whole. A later start goes on where the files end.
 
-Examples: warptape replay export --to night.db --since 2026-11-24T03:00:00Z --until 2026-11-24T03:10:00Z --with-ticks
-          warptape replay export --format parquet --follow --tables signals,ticks --to tables")]
+Example: warptape replay export --to night.db --since 2026-11-24T03:00:00Z --until 2026-11-24T03:10:00Z --with-ticks
+Another: warptape replay export --format parquet --follow --tables signals,ticks --to tables")]
 pub struct ExportArgs {
     /// File to write; with --format parquet or arrow the folder for the tables
     #[arg(long, value_name = "PATH")]

@@ -85,10 +85,14 @@ impl GivenTick {
         match parse(texts) {
             Ok((values, 9)) => Ok(values),
             Ok(_) => {
-                let behind_point = |text: &str| text.split_once('.').map_or(0, |(_, digits)| digits.len());
-                let finest = (0..3).max_by_key(|at| behind_point(fields[*at].1)).unwrap_or_default();
+                // Digits beyond nine, before the point or behind it.
+                let beyond = |text: &str| {
+                    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+                    whole.len().saturating_sub(9).max(fraction.len().saturating_sub(9))
+                };
+                let worst = (0..3).max_by_key(|at| beyond(fields[*at].1)).unwrap_or_default();
                 Err(wrong(
-                    finest,
+                    worst,
                     "at most 9 decimals and 9,223,372,036; `warptape feed csv` takes other scales",
                 ))
             }
