@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sysconfig
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from typing import Any
@@ -56,8 +58,21 @@ class Running:
         return self
 
     def __exit__(self, *_: object) -> None:
+        wait_until_caught(self._process, signal.SIGTERM)
         self._process.terminate()
         assert self._process.wait(timeout=60) == 0, self._process.returncode
+
+
+def wait_until_caught(process: subprocess.Popen[Any], number: signal.Signals) -> None:
+    """Waits until the process catches a signal, which would end it before."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+        if int(caught.split()[1], 16) >> (number - 1) & 1:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"the process does not catch {number.name}")
 
 
 def given(name: str) -> str:

@@ -29,8 +29,7 @@ class Kafka(unittest.TestCase):
             config = Path(folder) / "warptape.toml"
             name = f"python-{os.getpid()}-{time.time_ns()}"
             config.write_text(
-                f'[topics]\nprefix = "{name}."\npartitions = 2\nreplication = 1\nmin_insync_replicas = 1\n'
-                f'[engine]\ngroup = "{name}"\ndevices = ["cpu:1"]\n'
+                f'[topics]\nprefix = "{name}."\npartitions = 2\n[engine]\ngroup = "{name}"\ndevices = ["cpu:1"]\n'
             )
             command("topics", "create", "-c", config, "--log", url)
             log = warptape.Log(url, config=config)

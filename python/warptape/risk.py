@@ -19,7 +19,7 @@ class RiskError(Error):
         error = result["outcome"]
         self.request_id: str = result["request_id"]
         self.code: str = error["code"]
-        """`INVALID`, `EXPIRED`, `OVERLOADED` and so on."""
+        """`BAD_PARAMETER`, `EXPIRED`, `OVERLOADED` and so on."""
         self.field: str = error.get("field", "")
         """The field of the request at fault; may be empty."""
         at = f" {self.field}" if self.field else ""

@@ -72,9 +72,15 @@ impl Iterator for Rows {
 
 /// Returns the table of this name.
 pub(super) fn table_named(name: &str) -> Result<&'static Table, UsageError> {
-    let all = || RowTopic::ALL.into_iter().map(RowTopic::table).chain(TABLES);
-    all().find(|table| table.name == name).ok_or_else(|| {
-        let names: Vec<&str> = all().map(|table| table.name).collect();
+    let mut tables: Vec<&'static Table> = RowTopic::ALL.into_iter().map(RowTopic::table).collect();
+    for table in TABLES {
+        if !tables.contains(&table) {
+            tables.push(table);
+        }
+    }
+    let found = tables.iter().copied().find(|table| table.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
         UsageError(format!("no table {name:?}; tables are {}", names.join(", ")))
     })
 }
