@@ -104,7 +104,7 @@ class Tables(Recorded):
         self.assertIsInstance(read, pandas.DataFrame)
         self.assertEqual(read["close"].tolist(), arrow["close"].to_pylist())
         bars = table.reader()  # noqa: F841
-        found = duckdb.sql("SELECT count(*), sum(close), max(bar_end_ns) FROM bars").fetchone()
+        found = duckdb.sql("SELECT count(*), sum(close), max(bar_end_ns) FROM bars").fetchall()[0]
         self.assertEqual(found[0], arrow.num_rows)
         self.assertEqual(Decimal(str(found[1])), sum(arrow["close"].to_pylist()))
 

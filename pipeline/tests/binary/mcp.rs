@@ -36,7 +36,8 @@ fn two_runs() -> TempDir {
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry"));
     let named = entries.map(|entry| (entry.file_name().into_string().expect("UTF-8"), entry.path()));
-    let lasting = named.filter(|(name, _)| !name.ends_with("-wal") && !name.ends_with("-shm"));
+    let lasting =
+        named.filter(|(name, path)| path.is_file() && !name.ends_with("-wal") && !name.ends_with("-shm"));
     lasting.map(|(name, path)| (name, fs::read(path).expect("a file"))).collect()
 }
 

@@ -133,11 +133,15 @@ impl Client {
         tools.into_iter().map(|tool| (tool["name"].as_str().expect("a name").to_owned(), tool)).collect()
     }
 
-    /// Returns the number of the server's child processes.
+    /// Returns the number of the server's child processes that run. One that has ended may wait to be reaped.
     pub fn children(&self) -> usize {
         let id = self.child.id();
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-        children.expect("Linux tells children").split_whitespace().count()
+        let runs = |id: &&str| {
+            let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+        };
+        children.expect("Linux tells children").split_whitespace().filter(runs).count()
     }
 
     /// Waits until the server has this number of child processes.

@@ -66,7 +66,7 @@ macro_rules! pages {
 
 pages! {
     anchors: "anchors.md", 4 run, 0 skipped;
-    commands: "commands.md", 25 run, 15 skipped;
+    commands: "commands.md", 23 run, 17 skipped;
     configuration: "configuration.md", 5 run, 1 skipped;
     control: "control.md", 11 run, 0 skipped;
     debugger: "debugger.md", 1 run, 3 skipped;

