@@ -200,7 +200,8 @@ fn messages() {
                 let line = line_of(number, &String::from_utf8_lossy(text));
                 match session.receive(number, &line).outcome {
                     Outcome::Tick(tick) => {
-                        let encoded = schemas::encode_scaled_tick_batch(&[tick.clone()], &mut Vec::new());
+                        let encoded =
+                            schemas::encode_scaled_tick_batch(std::slice::from_ref(&tick), &mut Vec::new());
                         encoded.expect("a tick can be published");
                         ticks.push(tick);
                     }

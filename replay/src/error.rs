@@ -168,12 +168,10 @@ pub enum ReplayError {
         last: String,
     },
     /// A symbol has no signals of a bar.
-    #[error("{url}: topic {topic:?} has no signal of {symbol:?} with the bar {bar:?}; its bars: {known}")]
+    #[error("{url}: no signal of {symbol:?} has the bar {bar:?}; its bars: {known}")]
     NoBar {
-        /// The log.
+        /// The log, with the topic of the signals.
         url: String,
-        /// Topic of the signals.
-        topic: String,
         /// The symbol.
         symbol: String,
         /// The bar.

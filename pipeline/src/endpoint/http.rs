@@ -190,10 +190,10 @@ async fn answer(State(served): State<Arc<Served>>, request: Request) -> Result<R
     if parts.uri.path() == CONTROL {
         return Ok(commanded(&served, &parts, body).await);
     }
-    if let Some(live) = &served.pages.live {
-        if let Some(response) = lived(&served, live, &parts).await {
-            return Ok(response);
-        }
+    if let Some(live) = &served.pages.live
+        && let Some(response) = lived(&served, live, &parts).await
+    {
+        return Ok(response);
     }
     Ok(answered(&served, &parts.method, &parts.uri, &parts.headers))
 }

@@ -78,9 +78,10 @@ pub(super) const ROUTES: [Route; 7] = [
 pub(super) const CONTROL: &str = "/control";
 /// Contents of the path `/` in words.
 pub(super) const PAGE_ABOUT: &str = "the live page for browsers (HTML); this list for others";
-/// Data of the live page: path, media type, parameters, and contents in words. A parameter has its name, true if it is
-/// required, and a description.
-pub(super) const LIVE: [(&str, &str, &[(&str, bool, &str)], &str); 4] = [
+/// A parameter of a query: its name, true if it is required, and a description.
+type Parameter = (&'static str, bool, &'static str);
+/// Data of the live page: path, media type, parameters, and contents in words.
+pub(super) const LIVE: [(&str, &str, &[Parameter], &str); 4] = [
     ("/live.json", JSON, &[], "state of the pipeline, as the live page shows it (JSON)"),
     ("/live", "text/event-stream", &[], "the same twice a second (server-sent events)"),
     (

@@ -99,7 +99,7 @@ fn trade(ticker: &str, id: u64, at_ms: u64) -> String {
     let (time, cents) = (1_723_161_255_000 + at_ms, 100 + id * 7 % 50);
     format!(
         r#"{{"stream":"{stream}@trade","data":{{"e":"trade","E":{time},"s":"{ticker}","t":{id},"p":"61837.{cents}","q":"0.0200{id:04}","T":{time},"m":{},"M":true}}}}"#,
-        id % 3 == 0
+        id.is_multiple_of(3)
     )
 }
 

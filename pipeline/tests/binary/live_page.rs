@@ -77,9 +77,8 @@ fn the_page_shows_what_the_metrics_and_the_log_say() {
     ];
     let (lines, _) = texts(&warptape(folder.path(), &tail), 0);
     let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let bars = records.map(|line| line["record"].clone());
-    let last =
-        bars.filter(|record| record["kind"] == "BAR" && record["bar_spec"] == bar).last().expect("a bar");
+    let mut bars = records.map(|line| line["record"].clone());
+    let last = bars.rfind(|record| record["kind"] == "BAR" && record["bar_spec"] == bar).expect("a bar");
     for (shown, recorded) in [
         ("start", "bar_start"),
         ("end", "bar_end"),

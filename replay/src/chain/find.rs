@@ -170,7 +170,7 @@ fn not_found(
         }
         (None, Some(bar)) if !bars.is_empty() => {
             let known = bars.into_iter().collect::<Vec<_>>().join(", ");
-            ReplayError::NoBar { url, topic, symbol, bar: bar.to_owned(), known }
+            ReplayError::NoBar { url: format!("{url} ({topic})"), symbol, bar: bar.to_owned(), known }
         }
         (None, _) => ReplayError::NoSymbol { url, topic, symbol, known },
     })

@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(backoff.wait_after(STEADY - Duration::from_millis(1)), LONGEST);
         assert_eq!(backoff.wait_after(STEADY), FIRST);
         assert_eq!(backoff.wait_after(Duration::ZERO), 2 * FIRST);
-        (0..100).for_each(|_| drop(backoff.wait_after(Duration::ZERO)));
+        (0..100).for_each(|_| _ = backoff.wait_after(Duration::ZERO));
         assert_eq!(backoff.wait_after(Duration::ZERO), LONGEST);
     }
 }

@@ -150,7 +150,7 @@ pub fn bar(percent: f64, columns: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = (percent.clamp(0.0, 100.0) / 100.0 * columns as f64 * 8.0).round() as usize;
     let mut bar: String = std::iter::repeat_n('█', eighths / 8).collect();
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         bar.push(EIGHTHS[eighths % 8]);
     }
     let blanks = columns.saturating_sub(eighths.div_ceil(8));

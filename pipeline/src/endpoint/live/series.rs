@@ -70,7 +70,7 @@ impl Series {
     /// Returns the symbols with most signals.
     pub(super) fn symbols(&self) -> Vec<Symbol> {
         let mut most: Vec<_> = self.symbols.iter().collect();
-        most.sort_by(|(_, one), (_, other)| other.signals.cmp(&one.signals));
+        most.sort_by_key(|(_, of)| std::cmp::Reverse(of.signals));
         let shown = most.into_iter().take(SHOWN_MAX).map(|(name, of)| Symbol {
             symbol: name.clone(),
             bars: of.bars.keys().cloned().collect(),
