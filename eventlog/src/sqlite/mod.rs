@@ -11,6 +11,9 @@
 //!
 //! Offsets are dense from 0. Commits are durable to process death always and to power loss with [`Durability::Full`].
 //! Every commit is visible to every reader at once and as a whole.
+//!
+//! `file`, `opening`, `format`, `schema`, `catalogue` and `ends` name each other. A handle is handed out after the file was
+//! opened and checked, and each check reads the file through that handle.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
