@@ -66,7 +66,7 @@ impl TradeIds {
         }
         self.newest.push_back(id);
         match self.last.replace(id) {
-            Some(last) if id < last => {
+            Some(last) if id <= last => {
                 self.last = Some(last);
                 Place::Earlier
             }
