@@ -63,7 +63,7 @@ class Publish(unittest.TestCase):
             {
                 "symbol": pl.Series(["A:X", "B:Y"] * (count // 2), dtype=pl.Categorical),
                 "event_time": np.datetime64(TIME_NS, "ns") + np.arange(count).astype("timedelta64[ms]"),
-                "price": np.arange(count) / 100 + 0.01,
+                "price": np.arange(1, count + 1) / 100,
                 "size": np.arange(count, dtype="int32"),
             }
         )

