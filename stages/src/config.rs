@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use warptape_kernels::{BarSpec, IndicatorParams, ParameterMistake, SignalParams};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::formulas::Program;
 use crate::{Lateness, MarketConfig};
 
 /// Choice of the quote of a bar, and of the newest price of the market.
@@ -111,6 +112,15 @@ pub struct StageConfig {
     pub symbols_max: u32,
     /// The rules of bars, indicators and alerts.
     pub rules: Rules,
+    /// Indicators by expressions, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub formulas: BTreeMap<String, String>,
+    /// Conditions of alerts by expressions, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub alerts: BTreeMap<String, String>,
+    /// Versions of the functions in them that the program itself registered, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub functions: BTreeMap<String, u32>,
 }
 
 impl StageConfig {
@@ -132,6 +142,9 @@ impl StageConfig {
             rejects: Rejects::Rows,
             symbols_max: u32::MAX,
             rules: Rules::NEWEST,
+            formulas: BTreeMap::new(),
+            alerts: BTreeMap::new(),
+            functions: BTreeMap::new(),
         }
     }
 
@@ -185,6 +198,7 @@ impl StageConfig {
         mistakes.extend(self.indicators.check().into_iter().map(within("indicators")));
         mistakes.extend(self.signals.check().into_iter().map(within("signals")));
         mistakes.extend(self.market.check().into_iter().map(within("market")));
+        mistakes.extend(Program::check(self));
         mistakes
     }
 

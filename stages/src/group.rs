@@ -15,6 +15,7 @@ use warptape_kernels::{
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, get_version, put_i64, put_text, put_u32, put_u64};
 use crate::evicted::write_page;
+use crate::formulas::{FormulaSlab, Occurrence, Program, inputs_of};
 use crate::scales::{of_nine_digits, to_e18};
 use crate::{Evicted, Lateness, Page, SignalChunk, SignalKey, StageConfig, StageError};
 
@@ -158,6 +159,22 @@ pub(crate) struct SpecState {
     pub(crate) closed: ClosedBars,
     pub(crate) columns: IndicatorColumns,
     pub(crate) detected: Vec<Detected>,
+    /// Computed when signals are encoded, on the host also for groups on a device.
+    formulas: FormulaSlab,
+    /// Values of the formulas, bar by bar.
+    values: Vec<f64>,
+    /// Alerts and faults of formulas.
+    occurred: Vec<Occurred>,
+}
+
+/// An alert or a fault of a formula.
+#[derive(Debug)]
+struct Occurred {
+    row: u32,
+    kind: SignalKind,
+    name: String,
+    value: f64,
+    threshold: f64,
 }
 
 /// The symbol of a slot.
@@ -178,6 +195,9 @@ pub struct GroupStage {
     isa: Isa,
     config: Arc<StageConfig>,
     config_fingerprint: u64,
+    program: Arc<Program>,
+    /// Room for the steps of the program.
+    results: Vec<f64>,
     /// The symbols of the slots, by slot.
     symbols: Vec<GroupSymbol>,
     pub(crate) specs: Vec<SpecState>,
@@ -188,10 +208,10 @@ pub struct GroupStage {
 impl GroupStage {
     /// The state at the beginning of a log.
     pub fn new(config: &StageConfig, isa: Isa) -> Self {
-        Self::empty(Arc::new(config.clone()), config.fingerprint(), isa)
+        Self::empty(Arc::new(config.clone()), config.fingerprint(), Arc::new(Program::of(config)), isa)
     }
 
-    fn empty(config: Arc<StageConfig>, config_fingerprint: u64, isa: Isa) -> Self {
+    fn empty(config: Arc<StageConfig>, config_fingerprint: u64, program: Arc<Program>, isa: Isa) -> Self {
         let lateness_max_ns = Lateness::of(&config).max_ns();
         let specs = config.bars.iter().map(|spec| SpecState {
             name: spec.to_string(),
@@ -202,14 +222,19 @@ impl GroupStage {
             closed: ClosedBars::default(),
             columns: IndicatorColumns::default(),
             detected: Vec::new(),
+            formulas: FormulaSlab::new(&program),
+            values: Vec::new(),
+            occurred: Vec::new(),
         });
         Self {
             isa,
             config_fingerprint,
+            results: Vec::new(),
             symbols: Vec::new(),
             specs: specs.collect(),
             order: Vec::new(),
             config,
+            program,
         }
     }
 
@@ -281,7 +306,8 @@ impl GroupStage {
 
     /// The state of a group with only the symbols of these slots, in this order.
     pub(crate) fn of_slots(&self, slots: &[u32]) -> Self {
-        let mut stage = Self::empty(self.config.clone(), self.config_fingerprint, self.isa);
+        let mut stage =
+            Self::empty(self.config.clone(), self.config_fingerprint, self.program.clone(), self.isa);
         stage.symbols = slots.iter().map(|slot| self.symbols[*slot as usize].clone()).collect();
         stage.resize();
         for (to, slot) in slots.iter().enumerate() {
@@ -295,6 +321,7 @@ impl GroupStage {
             state.bars.copy_slot(to, &from.bars, slot);
             state.indicators.copy_slot(to, &from.indicators, slot);
             state.signals.copy_slot(to, &from.signals, slot);
+            state.formulas.copy_slot(to, &from.formulas, slot);
         }
     }
 
@@ -337,17 +364,22 @@ impl GroupStage {
 
     /// Encodes the signals that the specifications detected, in the order of the keys.
     pub(crate) fn emit(&mut self, signals: &mut SignalChunk) {
+        if !self.program.is_empty() {
+            self.compute();
+        }
         self.order.clear();
         for (spec, state) in self.specs.iter().enumerate() {
-            for (position, detected) in state.detected.iter().enumerate() {
-                let row = detected.row as usize;
+            let detected = state.detected.iter().map(|detected| (detected.row, detected.kind));
+            let occurred = state.occurred.iter().map(|occurred| (occurred.row, occurred.kind));
+            for (position, (row, kind)) in detected.chain(occurred).enumerate() {
+                let row = row as usize;
                 let key = SignalKey {
                     offset: state.closed.offset[row],
                     index: state.closed.index[row],
                     symbol: self.symbols[state.closed.slot[row] as usize].number,
                     spec: spec as u16,
                     bar_start_ns: state.closed.start_ns[row],
-                    kind: detected.kind as u8,
+                    kind: kind as u8,
                 };
                 self.order.push((key, position as u32));
             }
@@ -355,10 +387,54 @@ impl GroupStage {
         self.order.sort_unstable();
         for &(key, position) in &self.order {
             let state = &self.specs[usize::from(key.spec)];
-            let detected = &state.detected[position as usize];
-            let symbol = &self.symbols[state.closed.slot[detected.row as usize] as usize];
-            let signal = || state.signal(symbol, detected);
-            signals.push(key, &symbol.name, |bytes| encode_signal(&signal(), bytes));
+            let position = position as usize;
+            let symbol_of = |row: u32| &self.symbols[state.closed.slot[row as usize] as usize];
+            if let Some(detected) = state.detected.get(position) {
+                let symbol = symbol_of(detected.row);
+                let signal = || state.signal(symbol, detected, &self.program);
+                signals.push(key, &symbol.name, |bytes| encode_signal(&signal(), bytes));
+            } else {
+                let occurred = &state.occurred[position - state.detected.len()];
+                let symbol = symbol_of(occurred.row);
+                signals.push(key, &symbol.name, |bytes| {
+                    encode_signal(&state.occurrence(symbol, occurred), bytes)
+                });
+            }
+        }
+    }
+
+    /// Computes the formulas of the bars that closed.
+    fn compute(&mut self) {
+        let Self { program, results, symbols, specs, .. } = self;
+        for state in specs {
+            state.values.clear();
+            state.occurred.clear();
+            for row in 0..state.closed.len() {
+                let slot = state.closed.slot[row] as usize;
+                let inputs = inputs_of(&state.closed, &state.columns, row, symbols[slot].price_scale);
+                let occurred = &mut state.occurred;
+                program.run(
+                    &inputs,
+                    state.formulas.of_slot(slot),
+                    results,
+                    &mut state.values,
+                    |occurrence| {
+                        let (kind, name, value, threshold) = match occurrence {
+                            Occurrence::Alert { name, value, threshold } => {
+                                (SignalKind::Alert, name, value, threshold)
+                            }
+                            Occurrence::Fault { name } => (SignalKind::Fault, name, 0.0, 0.0),
+                        };
+                        occurred.push(Occurred {
+                            row: row as u32,
+                            kind,
+                            name: name.to_owned(),
+                            value,
+                            threshold,
+                        });
+                    },
+                );
+            }
         }
     }
 
@@ -393,6 +469,7 @@ impl GroupStage {
             state.bars.resize(slots);
             state.indicators.resize(slots);
             state.signals.resize(slots);
+            state.formulas.resize(slots);
         }
     }
 
@@ -411,6 +488,7 @@ impl GroupStage {
             state.bars.write(out);
             state.indicators.write(out);
             state.signals.write(out);
+            state.formulas.write(out);
         }
     }
 
@@ -464,6 +542,7 @@ impl GroupStage {
             let (indicators, signals) = (config.indicators.clone(), &config.signals);
             state.indicators = IndicatorSlab::read(indicators, signals, slots, bytes)?;
             state.signals = SignalSlab::read(config.signals, slots, bytes)?;
+            state.formulas = FormulaSlab::read(&stage.program, slots, bytes)?;
         }
         if !bytes.is_empty() {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
@@ -483,6 +562,8 @@ impl SpecState {
         self.closed = ClosedBars::default();
         self.columns = IndicatorColumns::default();
         self.detected = Vec::new();
+        self.values = Vec::new();
+        self.occurred = Vec::new();
     }
 
     /// Forgets the results of the last rows.
@@ -490,10 +571,12 @@ impl SpecState {
         self.closed.clear();
         self.columns.clear();
         self.detected.clear();
+        self.values.clear();
+        self.occurred.clear();
     }
 
     /// The record of a detected signal.
-    fn signal<'a>(&'a self, symbol: &'a GroupSymbol, detected: &Detected) -> Signal<'a> {
+    fn signal<'a>(&'a self, symbol: &'a GroupSymbol, detected: &Detected, program: &Program) -> Signal<'a> {
         let (closed, row) = (&self.closed, detected.row as usize);
         let kind = detected.kind;
         let scaled = |value| if kind.is_price() { of_nine_digits(value, symbol.price_scale) } else { value };
@@ -507,8 +590,36 @@ impl SpecState {
             source_index: closed.index[row] as i32,
             value: scaled(detected.value),
             threshold: scaled(detected.threshold),
-            bar: (kind == SignalKind::Bar).then(|| self.bar(row, symbol)),
+            bar: (kind == SignalKind::Bar).then(|| self.bar_with_formulas(row, symbol, program)),
+            name: None,
         }
+    }
+
+    /// The record of an alert or a fault of a formula.
+    fn occurrence<'a>(&'a self, symbol: &'a GroupSymbol, occurred: &'a Occurred) -> Signal<'a> {
+        let (closed, row) = (&self.closed, occurred.row as usize);
+        Signal {
+            symbol: Cow::Borrowed(&symbol.name),
+            kind: occurred.kind,
+            bar_spec: Cow::Borrowed(&self.name),
+            bar_start_ns: closed.start_ns[row],
+            bar_end_ns: closed.end_ns[row],
+            source_offset: closed.offset[row],
+            source_index: closed.index[row] as i32,
+            value: occurred.value,
+            threshold: occurred.threshold,
+            bar: None,
+            name: Some(Cow::Borrowed(&occurred.name)),
+        }
+    }
+
+    fn bar_with_formulas(&self, row: usize, symbol: &GroupSymbol, program: &Program) -> Bar {
+        let mut bar = self.bar(row, symbol);
+        let count = program.formula_count();
+        let values = self.values[row * count..(row + 1) * count].iter();
+        let named = program.formula_names().zip(values).filter(|(_, value)| !value.is_nan());
+        bar.further_indicators.extend(named.map(|(name, value)| (Cow::Owned(name.to_owned()), *value)));
+        bar
     }
 
     fn bar(&self, row: usize, symbol: &GroupSymbol) -> Bar {

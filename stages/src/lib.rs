@@ -11,6 +11,7 @@ mod config;
 mod device;
 mod error;
 mod evicted;
+pub mod formulas;
 mod group;
 mod intake;
 mod lateness;

@@ -204,6 +204,14 @@ pub const fn table(
     Declared { kind: ValueKind::Table { allowed, check, is_secret }, read: Read::Table(read) }
 }
 
+/// Declares names, each with a text that anybody may see.
+pub const fn texts(allowed: &'static str, check: fn(&str) -> bool) -> Declared<BTreeMap<String, String>> {
+    let read = |names: &BTreeMap<String, Entry>| {
+        names.iter().map(|(name, entry)| (name.clone(), entry.text.reveal().to_owned())).collect()
+    };
+    Declared { kind: ValueKind::Table { allowed, check, is_secret: |_| false }, read: Read::Table(read) }
+}
+
 /// Converts a whole number to a type that has room for the limits of its key.
 pub fn whole<T: TryFrom<i64, Error: std::fmt::Debug>>(number: i64) -> T {
     T::try_from(number).expect("the limits of a key are those of its type")

@@ -57,7 +57,7 @@ known!(
 );
 known!(
     /// A bar or an alert of a symbol.
-    SIGNAL, "Signal", "signal", 4, 0xef45_6b0a_cbc5_29ac
+    SIGNAL, "Signal", "signal", 5, 0xef45_6b0a_cbc5_29ac
 );
 known!(
     /// One step of the scheduler.
@@ -106,7 +106,7 @@ known!(
     SET_EVENT_TIME, "SetEventTime", "set_event_time", 2, 0x1158_63e2_9e39_f917
 );
 
-/// Version 1 of signals, still written for signals without a bar.
+/// Version 1 of signals, still written for alerts of built-in indicators.
 pub const SIGNAL_1: KnownSchema = KnownSchema {
     name: "Signal",
     file: "signal",
@@ -114,6 +114,15 @@ pub const SIGNAL_1: KnownSchema = KnownSchema {
     fingerprint: 0x2123_3437_33bc_4371,
     text: include_str!("../avro/old/signal_1.avsc"),
 };
+/// Version 4 of signals, still written for bars.
+pub const SIGNAL_4: KnownSchema = KnownSchema {
+    name: "Signal",
+    file: "signal",
+    version: 4,
+    fingerprint: 0xef45_6b0a_cbc5_29ac,
+    text: include_str!("../avro/old/signal_4.avsc"),
+};
+
 /// Version 1 of late ticks, still written for ticks whose numbers fit 64 bits in 1e-9.
 pub const LATE_TICK_1: KnownSchema = KnownSchema {
     name: "LateTick",
@@ -179,12 +188,12 @@ pub const CURRENT: [KnownSchema; 15] = [
 ];
 
 /// Every earlier version. Today each is still written; one that is no longer written is listed here alone.
-pub const OLD: [KnownSchema; 6] = STILL_WRITTEN;
+pub const OLD: [KnownSchema; 7] = STILL_WRITTEN;
 
 /// Earlier versions that are still written for records without newer fields. Newer fields have `#[wire(since = N)]`,
 /// and the encoder chooses the version.
-const STILL_WRITTEN: [KnownSchema; 6] =
-    [SIGNAL_1, LATE_TICK_1, SET_EVENT_TIME_1, DEAD_LETTER_2, RISK_REQUEST_3, RISK_REQUEST_4];
+const STILL_WRITTEN: [KnownSchema; 7] =
+    [SIGNAL_1, SIGNAL_4, LATE_TICK_1, SET_EVENT_TIME_1, DEAD_LETTER_2, RISK_REQUEST_3, RISK_REQUEST_4];
 
 /// Returns the written versions of a record, the current one last.
 pub fn written(current: KnownSchema) -> impl Iterator<Item = KnownSchema> {

@@ -63,8 +63,8 @@ pub struct Bar {
     /// symbol's prices is not nine digits, the `_e9` prices are null. Or the volume exceeds `volume_e9`.
     #[wire(since = 4, default = "null")]
     pub exact: Option<ExactBar>,
-    /// Values of further indicators by name: those that are off by default and configured. An indicator is missing
-    /// until enough bars closed.
+    /// Values of further indicators by name: those that are off by default and configured, and formulas. A value is missing
+    /// while it is null.
     #[wire(since = 4, default = "{}")]
     pub further_indicators: BTreeMap<Cow<'static, str>, f64>,
     /// True if the bar lacks a part of its interval. It begins before the first tick that its partition could see, or
@@ -218,20 +218,28 @@ pub struct Signal<'a> {
     pub source_offset: i64,
     /// Row of the causing tick within that record, from 0.
     pub source_index: i32,
-    /// Value that crossed the threshold: fast EMA, RSI, close or z-score. For `BAR`: the close. Prices are not scaled:
-    /// 100.5 is 100.5.
+    /// Value that crossed the threshold: fast EMA, RSI, close or z-score. For `BAR`: the close. For `ALERT`: the left side of
+    /// the comparison, or the condition. For `FAULT`: 0. Prices are not scaled: 100.5 is 100.5.
     pub value: f64,
-    /// Threshold that was crossed: slow EMA, RSI threshold, Bollinger band or z-score threshold. For `BAR`: 0.
+    /// Threshold that was crossed: slow EMA, RSI threshold, Bollinger band or z-score threshold. For `ALERT`: the right side
+    /// of the comparison, or 0. For `BAR` and `FAULT`: 0.
     pub threshold: f64,
     /// Bar of a signal of kind `BAR`; `None` for other kinds.
     #[wire(flatten_nullable)]
     pub bar: Option<Bar>,
+    /// Name of the alert, or of the formula or alert that failed. Null for kinds other than `ALERT` and `FAULT`.
+    #[wire(since = 5, default = "null")]
+    pub name: Option<Cow<'a, str>>,
 }
 
 impl Signal<'_> {
     /// Returns the first version of the schema that can hold it.
     pub(crate) fn schema(&self) -> KnownSchema {
-        if self.bar.is_some() { known::SIGNAL } else { known::SIGNAL_1 }
+        match (&self.name, &self.bar) {
+            (Some(_), _) => known::SIGNAL,
+            (None, Some(_)) => known::SIGNAL_4,
+            (None, None) => known::SIGNAL_1,
+        }
     }
 
     /// Returns the signal with owned texts.
@@ -247,6 +255,7 @@ impl Signal<'_> {
             value,
             threshold,
             bar,
+            name,
         } = self;
         Signal {
             symbol: Cow::Owned(symbol.into_owned()),
@@ -259,6 +268,7 @@ impl Signal<'_> {
             value,
             threshold,
             bar,
+            name: name.map(|name| Cow::Owned(name.into_owned())),
         }
     }
 }

@@ -128,6 +128,8 @@ signal_kinds! {
     BandBreakDown = 6, "BAND_BREAK_DOWN", "The close fell below the lower Bollinger band.", "band break down", true;
     ZScoreHigh = 7, "Z_SCORE_HIGH", "The z-score rose above the threshold: a fall back to the mean is expected.", "z-score high", false;
     ZScoreLow = 8, "Z_SCORE_LOW", "The z-score fell below minus the threshold: a rise back to the mean is expected.", "z-score low", false;
+    Alert = 9, "ALERT", "A condition of stages.alerts began to hold.", "alert", false;
+    Fault = 10, "FAULT", "A function that a program registered failed: what was computed with it stays null.", "fault", false;
 }
 
 #[cfg(test)]

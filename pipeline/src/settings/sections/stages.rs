@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use warptape_kernels::{BarSpec, IndicatorParams, PARAMETERS, Parameter, SignalParams};
+use warptape_stages::formulas::{functions_of, is_name};
 use warptape_stages::{MarketConfig, Numbers, QuoteOrder, Rejects, Rules, StageConfig, TimeUnits};
 
-use super::super::declaration::{Section, Values, integer, list, number, section, whole};
+use super::super::declaration::{Section, Values, integer, list, number, section, texts, whole};
 use super::super::keys::{Key, ValueKind};
 use super::super::syntax;
 use super::super::value::Setting;
@@ -49,8 +50,22 @@ section! {
         symbols_max: u32 = integer(65_536, 1..=16_777_216, |symbols| symbols as u32);
         /// Number of symbol groups of a partition. Groups are the unit of placement on lanes.
         groups_per_partition: u32 = integer(16, 1..=4_096, whole);
+        /// Own indicators by name, each an expression over the closed bar:
+        /// `spread_z = "zscore((ask - bid) / mid, 50)"`. Names and functions are in docs/formulas.md. Values come in
+        /// further_indicators of signals.
+        formulas: BTreeMap<String, String> = texts(
+            "expressions by name; a name has lower case letters, digits and _",
+            is_name,
+        );
+        /// Own alerts by name, each a condition over the closed bar and the formulas: `wide = "spread_z > 3"`. A signal
+        /// of kind ALERT comes at the bar that begins to fulfil it.
+        alerts: BTreeMap<String, String> = texts(
+            "conditions by name; a name has lower case letters, digits and _",
+            is_name,
+        );
     }
     and {
+        functions: BTreeMap<String, u32> = functions;
         indicators: IndicatorParams = |values| IndicatorParams::from_values(|of| parameter(values, of));
         signals: SignalParams = |values| SignalParams::read(values);
         market: MarketConfig = |values| MarketConfig::read(values);
@@ -60,6 +75,15 @@ section! {
         rejects: Rejects = |_| Rejects::Rows;
         rules: Rules = |_| Rules::NEWEST;
     }
+}
+
+/// The registered functions in formulas and alerts.
+fn functions(values: &Values<'_>) -> BTreeMap<String, u32> {
+    let texts = ["stages.formulas", "stages.alerts"].into_iter().flat_map(|path| match values.get(path) {
+        Setting::Table(names) => names.values(),
+        other => unreachable!("{path} is a table, not {other:?}"),
+    });
+    functions_of(texts.map(|entry| entry.text.reveal()))
 }
 
 fn bar(text: &String) -> BarSpec {

@@ -1,0 +1,416 @@
+//! Programs: expressions as a list of steps, each on results of steps before it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use warptape_kernels::ParameterMistake;
+
+use super::function::{Constant, Function, Registered, registered};
+use super::parse::{Binary, Expression, Mistake, Unary, parse};
+use super::{FORMULAS_MAX, builtin, inputs, is_name};
+use crate::StageConfig;
+
+/// Most numbers of state of a symbol under one specification of bars: 64 KiB.
+const STATE_LEN_MAX: usize = 8_192;
+
+/// The formulas and alerts of a configuration, ready to run.
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    steps: Vec<Step>,
+    /// Formulas by name, with the steps of their values.
+    formulas: Vec<(String, usize)>,
+    alerts: Vec<Alert>,
+    /// Numbers of state.
+    state_len: usize,
+}
+
+#[derive(Debug)]
+struct Alert {
+    name: String,
+    condition: usize,
+    /// Steps of the two sides of a comparison; `None` for other conditions.
+    sides: Option<[usize; 2]>,
+    /// State: 0 after a null, 1 outside the condition, 2 within it.
+    state: usize,
+}
+
+#[derive(Debug)]
+enum Step {
+    Number(f64),
+    Input(usize),
+    Unary(Unary, usize),
+    Binary(Binary, [usize; 2]),
+    Call(Call),
+}
+
+struct Call {
+    function: Registered,
+    series: Vec<usize>,
+    constants: Vec<f64>,
+    state: Range<usize>,
+    /// State of a registered function that is 1 after a panic, and the formula or alert with the call.
+    failed: Option<(usize, String)>,
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}({:?}, {:?})", self.function.name(), self.series, self.constants)
+    }
+}
+
+/// A signal that formulas caused at a closed bar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Occurrence<'a> {
+    /// A condition began to hold.
+    Alert { name: &'a str, value: f64, threshold: f64 },
+    /// A registered function panicked: the formula or alert with it is null from here on.
+    Fault { name: &'a str },
+}
+
+impl Program {
+    /// The program of a configuration without mistakes.
+    pub(crate) fn of(config: &StageConfig) -> Self {
+        Self::compile(&config.formulas, &config.alerts)
+            .unwrap_or_else(|mistakes| unreachable!("the configuration was checked: {mistakes:?}"))
+    }
+
+    /// All mistakes of the formulas and alerts of a configuration.
+    pub(crate) fn check(config: &StageConfig) -> Vec<ParameterMistake> {
+        let mut mistakes = Vec::new();
+        for (field, texts) in [("formulas", &config.formulas), ("alerts", &config.alerts)] {
+            if texts.len() > FORMULAS_MAX {
+                mistakes.push(ParameterMistake::new(
+                    field,
+                    texts.len(),
+                    format!("at most {FORMULAS_MAX} are allowed"),
+                ));
+            }
+            for name in texts.keys() {
+                let wrong = if !is_name(name) {
+                    "a name has up to 64 lower case letters, digits and _, a letter first"
+                } else if inputs::place(name).is_some() || function_of(name).is_some() {
+                    "the name is one of a bar's numbers or a function: choose another one"
+                } else if field == "alerts" && config.formulas.contains_key(name) {
+                    "a formula has this name: choose another one"
+                } else {
+                    continue;
+                };
+                mistakes.push(ParameterMistake::new(field, name, wrong));
+            }
+        }
+        for (name, version) in &config.functions {
+            let wrong = match registered(name).map(Function::version) {
+                Some(found) if found == *version => continue,
+                Some(found) => {
+                    format!("this program has version {found}: run the program that has version {version}")
+                }
+                None => "this program does not register it: run the program that does".to_owned(),
+            };
+            mistakes.push(ParameterMistake::new("functions", format!("{name} version {version}"), wrong));
+        }
+        if mistakes.is_empty()
+            && let Err(found) = Self::compile(&config.formulas, &config.alerts)
+        {
+            mistakes.extend(found);
+        }
+        mistakes
+    }
+
+    fn compile(
+        formulas: &BTreeMap<String, String>,
+        alerts: &BTreeMap<String, String>,
+    ) -> Result<Self, Vec<ParameterMistake>> {
+        let mut mistakes = Vec::new();
+        let mut parsed = |field: &'static str, texts: &BTreeMap<String, String>| {
+            let mut expressions = BTreeMap::new();
+            for (name, text) in texts {
+                match parse(text) {
+                    Ok(expression) => drop(expressions.insert(name.clone(), expression)),
+                    Err(mistake) => mistakes.push(said(field, name, text, &mistake)),
+                }
+            }
+            expressions
+        };
+        let (formula_trees, alert_trees) = (parsed("formulas", formulas), parsed("alerts", alerts));
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let mut program = Self::default();
+        for name in in_order(&formula_trees)? {
+            match program.step_of(&formula_trees[name], name) {
+                Ok(step) => program.formulas.push((name.clone(), step)),
+                Err(mistake) => mistakes.push(said("formulas", name, &formulas[name], &mistake)),
+            }
+        }
+        for (name, tree) in &alert_trees {
+            match program.alert_of(name, tree) {
+                Ok(alert) => program.alerts.push(alert),
+                Err(mistake) => mistakes.push(said("alerts", name, &alerts[name], &mistake)),
+            }
+        }
+        if program.state_len > STATE_LEN_MAX {
+            let words = format!("formulas and alerts keep at most {STATE_LEN_MAX} numbers: use fewer bars");
+            mistakes.push(ParameterMistake::new("formulas", program.state_len, words));
+        }
+        if mistakes.is_empty() { Ok(program) } else { Err(mistakes) }
+    }
+
+    fn alert_of(&mut self, name: &str, tree: &Expression) -> Result<Alert, Mistake> {
+        let condition = self.step_of(tree, name)?;
+        let sides = match &self.steps[condition] {
+            Step::Binary(operator, sides) if is_comparison(*operator) => Some(*sides),
+            Step::Call(call) if ["crosses_above", "crosses_below"].contains(&call.function.name()) => {
+                Some([call.series[0], call.series[1]])
+            }
+            _ => None,
+        };
+        Ok(Alert { name: name.to_owned(), condition, sides, state: self.keep(1).start })
+    }
+
+    /// Reserves numbers of state.
+    fn keep(&mut self, numbers: usize) -> Range<usize> {
+        let start = self.state_len;
+        self.state_len = start.saturating_add(numbers);
+        start..self.state_len
+    }
+
+    fn push(&mut self, step: Step) -> usize {
+        self.steps.push(step);
+        self.steps.len() - 1
+    }
+
+    /// The step that computes an expression of this formula or alert.
+    fn step_of(&mut self, tree: &Expression, owner: &str) -> Result<usize, Mistake> {
+        let step = match tree {
+            Expression::Number(number) => Step::Number(*number),
+            Expression::Name { name, at } => {
+                if let Some((_, step)) = self.formulas.iter().find(|(other, _)| other == name) {
+                    return Ok(*step);
+                }
+                Step::Input(inputs::place(name).ok_or_else(|| unknown_name(name, *at))?)
+            }
+            Expression::Unary { operator, of } => Step::Unary(*operator, self.step_of(of, owner)?),
+            Expression::Binary { operator, of } => {
+                Step::Binary(*operator, [self.step_of(&of[0], owner)?, self.step_of(&of[1], owner)?])
+            }
+            Expression::Call { name, at, arguments } => self.call_of(name, *at, arguments, owner)?,
+        };
+        Ok(self.push(step))
+    }
+
+    fn call_of(
+        &mut self,
+        name: &str,
+        at: usize,
+        arguments: &[Expression],
+        owner: &str,
+    ) -> Result<Step, Mistake> {
+        let function = function_of(name).ok_or_else(|| {
+            Mistake::new(at, format!("no function {name}: the book lists those that every program has"))
+        })?;
+        let takes = (function.series(), function.constants());
+        if arguments.len() != takes.0 + takes.1.len() {
+            return Err(Mistake::new(at, format!("{} is needed", signature(function))));
+        }
+        let (series, constants) = arguments.split_at(takes.0);
+        let constants = constants
+            .iter()
+            .zip(takes.1)
+            .map(|(given, constant)| constant_of(given, constant, at, name))
+            .collect::<Result<Vec<_>, _>>()?;
+        let series = series.iter().map(|one| self.step_of(one, owner)).collect::<Result<Vec<_>, _>>()?;
+        let is_own = builtin::find(name).is_none();
+        let failed = is_own.then(|| (self.keep(1).start, owner.to_owned()));
+        let state = self.keep(function.state_len(&constants));
+        Ok(Step::Call(Call { function, series, constants, state, failed }))
+    }
+
+    /// True if there is nothing to compute.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.formulas.is_empty() && self.alerts.is_empty()
+    }
+
+    /// Numbers of state of one symbol under one specification.
+    pub(crate) fn state_len(&self) -> usize {
+        self.state_len
+    }
+
+    /// Number of formulas.
+    pub(crate) fn formula_count(&self) -> usize {
+        self.formulas.len()
+    }
+
+    /// Names of the formulas, in the order of their values.
+    pub(crate) fn formula_names(&self) -> impl Iterator<Item = &str> {
+        self.formulas.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Computes a closed bar: appends the values of the formulas, and calls back for what happened. `results` is room for
+    /// the steps.
+    pub(crate) fn run<'a>(
+        &'a self,
+        inputs: &[f64],
+        state: &mut [f64],
+        results: &mut Vec<f64>,
+        values: &mut Vec<f64>,
+        mut occur: impl FnMut(Occurrence<'a>),
+    ) {
+        results.clear();
+        for step in &self.steps {
+            let value = match step {
+                Step::Number(number) => *number,
+                Step::Input(place) => inputs[*place],
+                Step::Unary(operator, of) => unary(*operator, results[*of]),
+                Step::Binary(operator, [left, right]) => binary(*operator, results[*left], results[*right]),
+                Step::Call(call) => call.run(results, state, &mut occur),
+            };
+            // One pattern of null on all processors, and no infinity.
+            results.push(if value.is_finite() { value } else { f64::NAN });
+        }
+        values.extend(self.formulas.iter().map(|(_, step)| results[*step]));
+        for alert in &self.alerts {
+            if let Some([value, threshold]) = alert.enters(results, &mut state[alert.state]) {
+                occur(Occurrence::Alert { name: &alert.name, value, threshold });
+            }
+        }
+    }
+}
+
+impl Alert {
+    /// The value and threshold if the condition began to hold. The bar before must have had one that did not.
+    fn enters(&self, results: &[f64], state: &mut f64) -> Option<[f64; 2]> {
+        let condition = results[self.condition];
+        let was_outside = *state == 1.0;
+        *state = if condition.is_nan() {
+            0.0
+        } else if condition == 0.0 {
+            1.0
+        } else {
+            2.0
+        };
+        let enters = was_outside && *state == 2.0;
+        enters.then(|| self.sides.map_or([condition, 0.0], |sides| sides.map(|side| results[side])))
+    }
+}
+
+impl Call {
+    fn run<'a>(&'a self, results: &[f64], state: &mut [f64], occur: &mut impl FnMut(Occurrence<'a>)) -> f64 {
+        let series: Vec<f64> = self.series.iter().map(|step| results[*step]).collect();
+        let own = self.state.clone();
+        let Some((failed, name)) = &self.failed else {
+            return self.function.next(&self.constants, &mut state[own], &series);
+        };
+        if state[*failed] != 0.0 {
+            return f64::NAN;
+        }
+        let numbers = &mut state[own];
+        let next = catch_unwind(AssertUnwindSafe(|| self.function.next(&self.constants, numbers, &series)));
+        next.unwrap_or_else(|_| {
+            // What the function left half done must not reach a snapshot.
+            state[self.state.clone()].fill(0.0);
+            state[*failed] = 1.0;
+            occur(Occurrence::Fault { name });
+            f64::NAN
+        })
+    }
+}
+
+fn is_comparison(operator: Binary) -> bool {
+    use Binary::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, Unequal};
+    matches!(operator, Equal | Greater | GreaterOrEqual | Less | LessOrEqual | Unequal)
+}
+
+fn truth(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
+}
+
+fn unary(operator: Unary, value: f64) -> f64 {
+    match operator {
+        Unary::Minus => -value,
+        Unary::Not if value.is_nan() => f64::NAN,
+        Unary::Not => truth(value == 0.0),
+    }
+}
+
+fn binary(operator: Binary, left: f64, right: f64) -> f64 {
+    if left.is_nan() || right.is_nan() {
+        return f64::NAN;
+    }
+    match operator {
+        Binary::Or => truth(left != 0.0 || right != 0.0),
+        Binary::And => truth(left != 0.0 && right != 0.0),
+        Binary::Greater => truth(left > right),
+        Binary::GreaterOrEqual => truth(left >= right),
+        Binary::Less => truth(left < right),
+        Binary::LessOrEqual => truth(left <= right),
+        Binary::Equal => truth(left == right),
+        Binary::Unequal => truth(left != right),
+        Binary::Plus => left + right,
+        Binary::Minus => left - right,
+        Binary::Times => left * right,
+        Binary::Over => left / right,
+    }
+}
+
+fn function_of(name: &str) -> Option<Registered> {
+    builtin::find(name).map(|function| function as Registered).or_else(|| registered(name))
+}
+
+/// A call of the function, such as `zscore(x, bars)`.
+pub(super) fn signature(function: Registered) -> String {
+    let series =
+        ["x", "y", "z"].into_iter().map(str::to_owned).chain((4..).map(|number| format!("x{number}")));
+    let constants = function.constants().iter().map(|constant| constant.name.to_owned());
+    let arguments: Vec<String> = series.take(function.series()).chain(constants).collect();
+    format!("{}({})", function.name(), arguments.join(", "))
+}
+
+fn constant_of(given: &Expression, constant: &Constant, at: usize, function: &str) -> Result<f64, Mistake> {
+    let Constant { name, min, max, is_whole } = *constant;
+    let number = match given {
+        Expression::Number(number) => Some(*number),
+        Expression::Unary { operator: Unary::Minus, of } => match **of {
+            Expression::Number(number) => Some(-number),
+            _ => None,
+        },
+        _ => None,
+    };
+    let kind = if is_whole { "a whole number" } else { "a number" };
+    number
+        .filter(|number| (min..=max).contains(number) && (!is_whole || number.fract() == 0.0))
+        .ok_or_else(|| Mistake::new(at, format!("{name} of {function} is {kind} from {min} to {max}")))
+}
+
+fn unknown_name(name: &str, at: usize) -> Mistake {
+    let names: Vec<&str> = inputs::names().collect();
+    Mistake::new(at, format!("no name {name}: formulas read other formulas and {}", names.join(", ")))
+}
+
+fn said(field: &str, name: &str, text: &str, mistake: &Mistake) -> ParameterMistake {
+    let column = text[..mistake.at].chars().count() + 1;
+    ParameterMistake::new(field, text, format!("{name}, column {column}: {}", mistake.words))
+}
+
+/// Names of the formulas, each behind those that it reads; by name where that leaves a choice.
+fn in_order(trees: &BTreeMap<String, Expression>) -> Result<Vec<&String>, Vec<ParameterMistake>> {
+    let mut order: Vec<&String> = Vec::new();
+    while order.len() < trees.len() {
+        let waits = |name: &String| {
+            let mut waits = false;
+            trees[name].visit_names(&mut |other| {
+                waits |= trees.contains_key(other) && !order.iter().any(|done| *done == other);
+            });
+            waits
+        };
+        let next: Vec<&String> = trees.keys().filter(|name| !order.contains(name) && !waits(name)).collect();
+        if next.is_empty() {
+            let circle: Vec<&str> =
+                trees.keys().filter(|name| !order.contains(name)).map(String::as_str).collect();
+            let words = "they read each other: a formula cannot depend on itself";
+            return Err(vec![ParameterMistake::new("formulas", circle.join(", "), words)]);
+        }
+        order.extend(next);
+    }
+    Ok(order)
+}
