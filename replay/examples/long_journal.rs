@@ -197,6 +197,7 @@ impl Run {
             value: 1.0,
             threshold: 2.0,
             bar: None,
+            name: None,
         };
         let mut value = Vec::new();
         encode_signal(&signal, &mut value);

@@ -268,6 +268,7 @@ fn bar_signal() -> Signal<'static> {
             quote_forgotten: Some(false),
             exact_flow: None,
         }),
+        name: None,
     }
 }
 

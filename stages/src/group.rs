@@ -15,7 +15,7 @@ use warptape_kernels::{
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, get_version, put_i64, put_text, put_u32, put_u64};
 use crate::evicted::write_page;
-use crate::formulas::{FormulaSlab, Occurrence, Program, inputs_of};
+use crate::formulas::{Computed, FormulaSlab, Occurred, Program, inputs_of};
 use crate::scales::{of_nine_digits, to_e18};
 use crate::{Evicted, Lateness, Page, SignalChunk, SignalKey, StageConfig, StageError};
 
@@ -161,20 +161,7 @@ pub(crate) struct SpecState {
     pub(crate) detected: Vec<Detected>,
     /// Computed when signals are encoded, on the host also for groups on a device.
     formulas: FormulaSlab,
-    /// Values of the formulas, bar by bar.
-    values: Vec<f64>,
-    /// Alerts and faults of formulas.
-    occurred: Vec<Occurred>,
-}
-
-/// An alert or a fault of a formula.
-#[derive(Debug)]
-struct Occurred {
-    row: u32,
-    kind: SignalKind,
-    name: String,
-    value: f64,
-    threshold: f64,
+    computed: Computed,
 }
 
 /// The symbol of a slot.
@@ -196,8 +183,6 @@ pub struct GroupStage {
     config: Arc<StageConfig>,
     config_fingerprint: u64,
     program: Arc<Program>,
-    /// Room for the steps of the program.
-    results: Vec<f64>,
     /// The symbols of the slots, by slot.
     symbols: Vec<GroupSymbol>,
     pub(crate) specs: Vec<SpecState>,
@@ -223,13 +208,11 @@ impl GroupStage {
             columns: IndicatorColumns::default(),
             detected: Vec::new(),
             formulas: FormulaSlab::new(&program),
-            values: Vec::new(),
-            occurred: Vec::new(),
+            computed: Computed::default(),
         });
         Self {
             isa,
             config_fingerprint,
-            results: Vec::new(),
             symbols: Vec::new(),
             specs: specs.collect(),
             order: Vec::new(),
@@ -369,9 +352,10 @@ impl GroupStage {
         }
         self.order.clear();
         for (spec, state) in self.specs.iter().enumerate() {
-            let detected = state.detected.iter().map(|detected| (detected.row, detected.kind));
-            let occurred = state.occurred.iter().map(|occurred| (occurred.row, occurred.kind));
-            for (position, (row, kind)) in detected.chain(occurred).enumerate() {
+            let detected = state.detected.iter().map(|detected| (detected.row, detected.kind, 0));
+            let of = |occurred: &Occurred| (occurred.row, occurred.kind, occurred.number);
+            let occurred = state.computed.occurred.iter().map(of);
+            for (position, (row, kind, number)) in detected.chain(occurred).enumerate() {
                 let row = row as usize;
                 let key = SignalKey {
                     offset: state.closed.offset[row],
@@ -380,6 +364,7 @@ impl GroupStage {
                     spec: spec as u16,
                     bar_start_ns: state.closed.start_ns[row],
                     kind: kind as u8,
+                    number,
                 };
                 self.order.push((key, position as u32));
             }
@@ -394,7 +379,7 @@ impl GroupStage {
                 let signal = || state.signal(symbol, detected, &self.program);
                 signals.push(key, &symbol.name, |bytes| encode_signal(&signal(), bytes));
             } else {
-                let occurred = &state.occurred[position - state.detected.len()];
+                let occurred = &state.computed.occurred[position - state.detected.len()];
                 let symbol = symbol_of(occurred.row);
                 signals.push(key, &symbol.name, |bytes| {
                     encode_signal(&state.occurrence(symbol, occurred), bytes)
@@ -405,35 +390,13 @@ impl GroupStage {
 
     /// Computes the formulas of the bars that closed.
     fn compute(&mut self) {
-        let Self { program, results, symbols, specs, .. } = self;
-        for state in specs {
-            state.values.clear();
-            state.occurred.clear();
-            for row in 0..state.closed.len() {
-                let slot = state.closed.slot[row] as usize;
-                let inputs = inputs_of(&state.closed, &state.columns, row, symbols[slot].price_scale);
-                let occurred = &mut state.occurred;
-                program.run(
-                    &inputs,
-                    state.formulas.of_slot(slot),
-                    results,
-                    &mut state.values,
-                    |occurrence| {
-                        let (kind, name, value, threshold) = match occurrence {
-                            Occurrence::Alert { name, value, threshold } => {
-                                (SignalKind::Alert, name, value, threshold)
-                            }
-                            Occurrence::Fault { name } => (SignalKind::Fault, name, 0.0, 0.0),
-                        };
-                        occurred.push(Occurred {
-                            row: row as u32,
-                            kind,
-                            name: name.to_owned(),
-                            value,
-                            threshold,
-                        });
-                    },
-                );
+        let Self { program, symbols, specs, .. } = self;
+        for SpecState { closed, columns, formulas, computed, .. } in specs {
+            computed.clear();
+            for row in 0..closed.len() {
+                let slot = closed.slot[row] as usize;
+                let inputs = inputs_of(closed, columns, row, symbols[slot].price_scale);
+                program.run(row as u32, &inputs, formulas.of_slot(slot), computed);
             }
         }
     }
@@ -562,8 +525,7 @@ impl SpecState {
         self.closed = ClosedBars::default();
         self.columns = IndicatorColumns::default();
         self.detected = Vec::new();
-        self.values = Vec::new();
-        self.occurred = Vec::new();
+        self.computed = Computed::default();
     }
 
     /// Forgets the results of the last rows.
@@ -571,8 +533,7 @@ impl SpecState {
         self.closed.clear();
         self.columns.clear();
         self.detected.clear();
-        self.values.clear();
-        self.occurred.clear();
+        self.computed.clear();
     }
 
     /// The record of a detected signal.
@@ -606,8 +567,8 @@ impl SpecState {
             bar_end_ns: closed.end_ns[row],
             source_offset: closed.offset[row],
             source_index: closed.index[row] as i32,
-            value: occurred.value,
-            threshold: occurred.threshold,
+            value: occurred.sides[0],
+            threshold: occurred.sides[1],
             bar: None,
             name: Some(Cow::Borrowed(&occurred.name)),
         }
@@ -616,7 +577,7 @@ impl SpecState {
     fn bar_with_formulas(&self, row: usize, symbol: &GroupSymbol, program: &Program) -> Bar {
         let mut bar = self.bar(row, symbol);
         let count = program.formula_count();
-        let values = self.values[row * count..(row + 1) * count].iter();
+        let values = self.computed.values[row * count..(row + 1) * count].iter();
         let named = program.formula_names().zip(values).filter(|(_, value)| !value.is_nan());
         bar.further_indicators.extend(named.map(|(name, value)| (Cow::Owned(name.to_owned()), *value)));
         bar

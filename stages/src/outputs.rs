@@ -22,6 +22,8 @@ pub struct SignalKey {
     pub bar_start_ns: i64,
     /// Kind of signal, as numbered in the schema.
     pub kind: u8,
+    /// Number among the alerts and faults of formulas at the bar; 0 for other kinds.
+    pub number: u16,
 }
 
 /// Encoded signals of one group, by ascending key.
@@ -205,7 +207,7 @@ mod tests {
     use super::*;
 
     fn key(offset: i64, symbol: u32) -> SignalKey {
-        SignalKey { offset, index: 0, symbol, spec: 0, bar_start_ns: 0, kind: 0 }
+        SignalKey { offset, index: 0, symbol, spec: 0, bar_start_ns: 0, kind: 0, number: 0 }
     }
 
     fn chunk(keys: &[(i64, u32)]) -> SignalChunk {

@@ -119,6 +119,7 @@ mod tests {
             value: 1.5,
             threshold: 0.0,
             bar: None,
+            name: None,
         };
         let mut value = Vec::new();
         encode_signal(&signal, &mut value);

@@ -26,13 +26,15 @@ pub(super) const DETAIL_BYTES_MAX: usize = 16 << 10;
 const ENTRY_BYTES_MAX: usize = 512 << 10;
 /// Bytes of a record beside its largest field: key, names, numbers, words, headers.
 const OTHER_BYTES_MAX: usize = 16 << 10;
+/// Bytes of a signal with all indicators and formulas.
+const SIGNAL_BYTES_MAX: usize = 8 << 10;
 /// Bytes of records without a large field.
 const SMALL_BYTES_MAX: usize = 4 << 10;
 
 /// Returns each topic with the largest record that it must accept: key, value and headers.
 pub(super) fn needed(topics: &Topics) -> [(&str, usize); 7] {
     [
-        (&topics.signals, SMALL_BYTES_MAX),
+        (&topics.signals, SIGNAL_BYTES_MAX),
         (&topics.late, SMALL_BYTES_MAX),
         (&topics.dead_letter, DeadLetter::VALUE_BYTES_MAX + OTHER_BYTES_MAX),
         (&topics.journal, ENTRY_BYTES_MAX),

@@ -122,6 +122,7 @@ fn some_signal() -> Signal<'static> {
         value: 1.0,
         threshold: 0.5,
         bar: None,
+        name: None,
     }
 }
 

@@ -57,7 +57,7 @@ known!(
 );
 known!(
     /// A bar or an alert of a symbol.
-    SIGNAL, "Signal", "signal", 5, 0xef45_6b0a_cbc5_29ac
+    SIGNAL, "Signal", "signal", 5, 0x2275_5e34_f129_eb43
 );
 known!(
     /// One step of the scheduler.

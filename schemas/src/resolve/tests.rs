@@ -227,6 +227,7 @@ fn signal() -> Signal<'static> {
         value: 0.5,
         threshold: -1.5,
         bar: None,
+        name: None,
     }
 }
 

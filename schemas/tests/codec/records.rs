@@ -23,10 +23,14 @@ fn signals() {
     for signal in samples::signals() {
         let payload = encoded(&signal, encode_signal);
         assert_eq!(decode_signal(&payload), Ok(signal.clone()));
-        let schema = if signal.bar.is_some() { known::SIGNAL } else { known::SIGNAL_1 };
+        let schema = match (&signal.name, &signal.bar) {
+            (Some(_), _) => known::SIGNAL,
+            (None, Some(_)) => known::SIGNAL_4,
+            (None, None) => known::SIGNAL_1,
+        };
         assert_signal(&Published::new(schema).read(&payload), &signal);
     }
-    let published = Published::new(known::SIGNAL);
+    let published = Published::new(known::SIGNAL_4);
     for signal in samples::exact_signals() {
         let payload = encoded(&signal, encode_signal);
         assert_eq!(decode_signal(&payload), Ok(signal.clone()));
@@ -57,7 +61,7 @@ fn signals() {
 
 #[test]
 fn signals_with_further_indicators() {
-    let published = Published::new(known::SIGNAL);
+    let published = Published::new(known::SIGNAL_4);
     for signal in samples::further_signals() {
         let payload = encoded(&signal, encode_signal);
         assert_eq!(decode_signal(&payload), Ok(signal.clone()));
@@ -73,7 +77,7 @@ fn signals_with_further_indicators() {
 
 #[test]
 fn signals_with_sides_of_trades_and_sizes_of_quotes() {
-    let published = Published::new(known::SIGNAL);
+    let published = Published::new(known::SIGNAL_4);
     for signal in samples::flow_signals() {
         let payload = encoded(&signal, encode_signal);
         assert_eq!(decode_signal(&payload), Ok(signal.clone()));

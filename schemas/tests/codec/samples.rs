@@ -219,6 +219,7 @@ pub fn signals() -> Vec<Signal<'static>> {
                 value: 61_234.5,
                 threshold: -0.1,
                 bar: (kind == SignalKind::Bar).then(|| bar(set)),
+                name: matches!(kind, SignalKind::Alert | SignalKind::Fault).then_some("wide_spread".into()),
             });
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use warptape_kernels::ParameterMistake;
+use warptape_kernels::{ParameterMistake, SignalKind};
 
 use super::function::{Constant, Function, Registered, registered};
 use super::parse::{Binary, Expression, Mistake, Unary, parse};
@@ -59,13 +59,42 @@ impl std::fmt::Debug for Call {
     }
 }
 
-/// A signal that formulas caused at a closed bar.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Occurrence<'a> {
-    /// A condition began to hold.
-    Alert { name: &'a str, value: f64, threshold: f64 },
-    /// A registered function panicked: the formula or alert with it is null from here on.
-    Fault { name: &'a str },
+/// An alert or a fault at a closed bar: a signal without a bar.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Occurred {
+    /// The closed bar.
+    pub(crate) row: u32,
+    /// Number among those of the bar.
+    pub(crate) number: u16,
+    /// `ALERT` if a condition began to hold. `FAULT` if a registered function panicked: its formula or alert is null from
+    /// here on.
+    pub(crate) kind: SignalKind,
+    /// Name of the formula or alert.
+    pub(crate) name: String,
+    /// Left and right side of the condition.
+    pub(crate) sides: [f64; 2],
+}
+
+/// Values and occurrences of the bars that closed, with room for the steps of one.
+#[derive(Debug, Default)]
+pub(crate) struct Computed {
+    steps: Vec<f64>,
+    /// Values of the formulas, bar by bar.
+    pub(crate) values: Vec<f64>,
+    /// Alerts and faults, bar by bar.
+    pub(crate) occurred: Vec<Occurred>,
+}
+
+impl Computed {
+    pub(crate) fn clear(&mut self) {
+        self.values.clear();
+        self.occurred.clear();
+    }
+
+    fn push(&mut self, row: u32, kind: SignalKind, name: &str, sides: [f64; 2]) {
+        let number = self.occurred.iter().rev().take_while(|other| other.row == row).count() as u16;
+        self.occurred.push(Occurred { row, number, kind, name: name.to_owned(), sides });
+    }
 }
 
 impl Program {
@@ -246,39 +275,35 @@ impl Program {
         self.formulas.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Computes a closed bar: appends the values of the formulas, and calls back for what happened. `results` is room for
-    /// the steps.
-    pub(crate) fn run<'a>(
-        &'a self,
-        inputs: &[f64],
-        state: &mut [f64],
-        results: &mut Vec<f64>,
-        values: &mut Vec<f64>,
-        mut occur: impl FnMut(Occurrence<'a>),
-    ) {
-        results.clear();
+    /// Computes a closed bar and appends its values and occurrences.
+    pub(crate) fn run(&self, row: u32, inputs: &[f64], state: &mut [f64], computed: &mut Computed) {
+        computed.steps.clear();
         for step in &self.steps {
+            let results = &computed.steps;
             let value = match step {
                 Step::Number(number) => *number,
                 Step::Input(place) => inputs[*place],
                 Step::Unary(operator, of) => unary(*operator, results[*of]),
                 Step::Binary(operator, [left, right]) => binary(*operator, results[*left], results[*right]),
-                Step::Call(call) => call.run(results, state, &mut occur),
+                Step::Call(call) => call.run(results, state).unwrap_or_else(|name| {
+                    computed.push(row, SignalKind::Fault, name, [0.0; 2]);
+                    f64::NAN
+                }),
             };
             // One pattern of null on all processors, and no infinity.
-            results.push(if value.is_finite() { value } else { f64::NAN });
+            computed.steps.push(if value.is_finite() { value } else { f64::NAN });
         }
-        values.extend(self.formulas.iter().map(|(_, step)| results[*step]));
+        computed.values.extend(self.formulas.iter().map(|(_, step)| computed.steps[*step]));
         for alert in &self.alerts {
-            if let Some([value, threshold]) = alert.enters(results, &mut state[alert.state]) {
-                occur(Occurrence::Alert { name: &alert.name, value, threshold });
+            if let Some(sides) = alert.enters(&computed.steps, &mut state[alert.state]) {
+                computed.push(row, SignalKind::Alert, &alert.name, sides);
             }
         }
     }
 }
 
 impl Alert {
-    /// The value and threshold if the condition began to hold. The bar before must have had one that did not.
+    /// Both sides if the condition began to hold. The bar before must have had one that did not.
     fn enters(&self, results: &[f64], state: &mut f64) -> Option<[f64; 2]> {
         let condition = results[self.condition];
         let was_outside = *state == 1.0;
@@ -295,23 +320,25 @@ impl Alert {
 }
 
 impl Call {
-    fn run<'a>(&'a self, results: &[f64], state: &mut [f64], occur: &mut impl FnMut(Occurrence<'a>)) -> f64 {
+    /// Returns the value.
+    ///
+    /// # Errors
+    /// The formula or alert with the call, if a registered function panics.
+    fn run(&self, results: &[f64], state: &mut [f64]) -> Result<f64, &str> {
         let series: Vec<f64> = self.series.iter().map(|step| results[*step]).collect();
-        let own = self.state.clone();
         let Some((failed, name)) = &self.failed else {
-            return self.function.next(&self.constants, &mut state[own], &series);
+            return Ok(self.function.next(&self.constants, &mut state[self.state.clone()], &series));
         };
         if state[*failed] != 0.0 {
-            return f64::NAN;
+            return Ok(f64::NAN);
         }
-        let numbers = &mut state[own];
-        let next = catch_unwind(AssertUnwindSafe(|| self.function.next(&self.constants, numbers, &series)));
-        next.unwrap_or_else(|_| {
+        let own = &mut state[self.state.clone()];
+        let next = catch_unwind(AssertUnwindSafe(|| self.function.next(&self.constants, own, &series)));
+        next.map_err(|_| {
             // What the function left half done must not reach a snapshot.
             state[self.state.clone()].fill(0.0);
             state[*failed] = 1.0;
-            occur(Occurrence::Fault { name });
-            f64::NAN
+            name.as_str()
         })
     }
 }

@@ -73,7 +73,7 @@ fn symbols_that_leave_and_come_back_do_not_show() {
         ..ProptestConfig::default()
     });
     let result = runner.run(&inputs, |(on_device, ticks, barriers, moved_back, restore_at)| {
-        let config = config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2);
+        let config = formulas::with_some(config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2));
         let [barriers, moved_back] = [barriers, moved_back]
             .map(|at| at.iter().map(|at| at.index(ticks.len())).collect::<Vec<usize>>());
         let restore_at = restore_at.index(ticks.len());

@@ -68,7 +68,7 @@ fn what_is_on_is_recorded_and_adds_to_signals() {
     assert_eq!(StageConfig::from_json(&json).unwrap(), on);
     let ((off, _), (signals, _)) = (run(&config_with(0)), run(&on));
     assert_eq!(off.len(), signals.len());
-    let mut versions = [0; 5];
+    let mut versions = [0; 6];
     let mut bars_of = BTreeMap::<String, Vec<i64>>::new();
     for (off, signal) in off.iter().zip(&signals) {
         let schema = known::all().find(|schema| signal[2..10] == schema.fingerprint.to_le_bytes()).unwrap();

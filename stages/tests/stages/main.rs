@@ -2,6 +2,7 @@
 
 mod evicted;
 mod flow;
+mod formulas;
 mod further;
 mod lateness;
 mod optimisation;
@@ -332,7 +333,7 @@ fn a_device_gives_what_the_host_gives() {
     let mut runner =
         TestRunner::new(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() });
     let result = runner.run(&inputs, |(further, ticks, cuts, barriers, moved_back, moved_at)| {
-        let mut config = config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2);
+        let mut config = formulas::with_some(config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2));
         config.indicators.stochastic = if further { 2 } else { 0 };
         let moved_back: Vec<usize> = moved_back.iter().map(|at| at.index(ticks.len())).collect();
         let barriers: Vec<usize> = barriers.iter().map(|at| at.index(ticks.len())).collect();
@@ -468,7 +469,7 @@ proptest! {
         cuts in prop::collection::vec(1..20_usize, 1..40),
         restore_at in 0..150_usize,
     ) {
-        let config = config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2);
+        let config = formulas::with_some(config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2));
         let mut plain = Partition::new(&config);
         let mut cut = Partition::new(&config);
         let mut plain_signals = Vec::new();
@@ -506,7 +507,7 @@ proptest! {
     #[test]
     fn barriers_cut_exactly(ticks in ticks(), at in any::<prop::sample::Index>(), rows in 1..50_usize) {
         let at = at.index(ticks.len());
-        let config = config(&["1s", "tick:3"], SECOND_NS / 2);
+        let config = formulas::with_some(config(&["1s", "tick:3"], SECOND_NS / 2));
         let mut partition = Partition::new(&config);
         let mut before = Partition::new(&config);
         for (offset, tick) in ticks.iter().enumerate() {
@@ -532,7 +533,7 @@ proptest! {
     /// Damaged snapshots are errors.
     #[test]
     fn damaged_snapshots_do_not_panic(ticks in ticks(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
-        let config = config(&["1s", "tick:3"], SECOND_NS / 2);
+        let config = formulas::with_some(config(&["1s", "tick:3"], SECOND_NS / 2));
         let mut partition = Partition::new(&config);
         for (offset, tick) in ticks.iter().enumerate() {
             partition.accept(offset as i64, tick);

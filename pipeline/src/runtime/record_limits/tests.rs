@@ -18,6 +18,7 @@ use warptape_schemas::{
     DecodeError, LateTick, Lifecycle, LifecycleEvent, SYMBOL_BYTES_MAX, TickDecoder, encode_late_tick,
     encode_lifecycle, encode_signal, encode_snapshot, encode_tick_batch,
 };
+use warptape_stages::formulas::FORMULAS_MAX;
 use warptape_stages::risk::refusals;
 
 use super::*;
@@ -79,7 +80,9 @@ fn the_largest_signal_and_late_tick_fit() {
         bid_price: Decimal(i128::MIN),
         ask_price: Decimal(i128::MIN),
     };
-    let further = Indicator::ALL.into_iter().map(|indicator| (indicator.name().into(), f64::MAX));
+    let indicators = Indicator::ALL.into_iter().map(|indicator| indicator.name().into());
+    let formulas = (0..FORMULAS_MAX).map(|number| format!("{number:a>64}").into());
+    let further = indicators.chain(formulas).map(|name| (name, f64::MAX));
     let bar = Bar {
         open_e9: Some(i64::MIN),
         high_e9: Some(i64::MIN),
@@ -118,6 +121,7 @@ fn the_largest_signal_and_late_tick_fit() {
         value: f64::MAX,
         threshold: f64::MAX,
         bar: Some(bar),
+        name: None,
     };
     let mut value = Vec::new();
     encode_signal(&signal, &mut value);
