@@ -23,6 +23,7 @@ fn numbers(kind: SignalKind, out: &Outputs, bar: usize) -> (f64, f64) {
         SignalKind::BandBreakDown => (close, at(Indicator::BollingerLower)),
         SignalKind::ZScoreHigh => (at(Indicator::Zscore), params.zscore_threshold),
         SignalKind::ZScoreLow => (at(Indicator::Zscore), -params.zscore_threshold),
+        SignalKind::Alert | SignalKind::Fault => unreachable!("kernels know no formulas"),
     }
 }
 

@@ -24,11 +24,13 @@ mod top;
 mod train;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{ArgAction, Parser, Subcommand};
+use warptape_stages::formulas::{Registered, register};
 
 pub use control::{BreakerWord, ControlArgs, ControlFormat, ControlWord};
 pub use dlq::{DlqArgs, DlqCommand, DlqFormat, DlqListArgs, DlqReplayArgs, DlqShowArgs};
@@ -147,6 +149,18 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Write manual pages of all commands
     Man(ManArgs),
+}
+
+/// Runs a command line in a program with functions of its own for formulas (docs/formulas.md).
+pub fn main_with(functions: &[Registered], arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match register(functions) {
+        Ok(()) => main(arguments),
+        Err(error) => {
+            // A failure here means that standard error is closed.
+            let _ = writeln!(std::io::stderr(), "error: {error}");
+            ExitCode::from(UNUSABLE)
+        }
+    }
 }
 
 /// Runs a command line; its first argument is the name of the command.

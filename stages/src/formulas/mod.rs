@@ -21,6 +21,7 @@ pub use builtin::BUILTIN;
 pub use function::{Constant, Function, Registered, Window, register};
 pub(crate) use inputs::inputs_of;
 pub use inputs::{INPUTS, Input};
+pub use program::signature;
 pub(crate) use program::{Computed, Occurred, Program};
 pub(crate) use slab::FormulaSlab;
 

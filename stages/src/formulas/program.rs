@@ -385,7 +385,7 @@ fn function_of(name: &str) -> Option<Registered> {
 }
 
 /// A call of the function, such as `zscore(x, bars)`.
-pub(super) fn signature(function: Registered) -> String {
+pub fn signature(function: Registered) -> String {
     let series =
         ["x", "y", "z"].into_iter().map(str::to_owned).chain((4..).map(|number| format!("x{number}")));
     let constants = function.constants().iter().map(|constant| constant.name.to_owned());
