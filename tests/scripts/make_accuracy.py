@@ -255,8 +255,8 @@ def american(pipeline):
                     greeks.add(greek["name"], greek["value"], value, 1.0, text)
     yield "## American options"
     yield ""
-    yield f"These options may be exercised at any time, and are priced without simulation. The cases are {risk.EARLY_EXERCISE_POINTS:,} random options and some extreme ones:"
-    yield "expiries of a day and of thirty years, almost no volatility and 250 %, and spots far from the strike. Rates are also zero, negative, equal"
+    yield f"These options may be exercised at any time, and are priced without simulation. The cases are {risk.EARLY_EXERCISE_POINTS:,} random options and some extreme ones."
+    yield "Extremes are expiries of a day and of thirty years, volatilities near 0 and of 250 %, and spots far from the strike. Rates are also zero, negative, equal"
     yield "or nearly equal. Options with two exercise boundaries are left out. The reference is QuantLib's `QdFpAmericanEngine` with 24 steps, 32 nodes"
     yield "and integrals to 1e-10. Differences of prices are in hundredths of the spot or the strike, whichever is greater. Differences of Greeks are"
     yield "absolute; the reference Greeks are finite differences of fourth order of QuantLib's prices."
@@ -348,7 +348,7 @@ def of_indicators(given, found):
     yield ""
     yield f"The bars have four trades each, in four made-up markets of {TRADES // 4:,} bars. One market is a random walk; one often stands still; one has a price"
     yield "of 0.00001234; one has leaps of 30 to 40 %. The reference is TA-Lib, and decimal arithmetic for VWAP, z-score and realised volatility, which"
-    yield "TA-Lib lacks. Differences are relative to the value. But those of MACD, momentum and ATR are relative to the price, RSI and rate of"
+    yield "TA-Lib lacks. Differences are relative to the value. Those of MACD, momentum and ATR are relative to the price, those of RSI and rate of"
     yield "change to 100, the z-score to 1."
     yield ""
     yield from measured.table()
