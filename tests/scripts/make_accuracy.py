@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/accuracy.md: what the `warptape` command answers, what programs that nobody here wrote answer, and by how much they differ.
+"""Writes docs/accuracy.md: answers of the `warptape` command, those of independent programs, and the differences.
 
     venv/bin/pip install -r tests/scripts/requirements.txt
     cargo build --release
@@ -93,8 +93,8 @@ class Measured:
         off = abs(mp.mpf(ours) - mp.mpf(theirs)) / mp.mpf(unit) if unit else mp.mpf(0)
         self.of.setdefault(name, []).append((float(off), ours, float(theirs), case))
 
-    def table(self, whose="ours"):
-        yield f"| number | cases | {whose} | the reference's | largest difference | median | of |"
+    def table(self, whose="Warptape"):
+        yield f"| number | cases | {whose} | reference | largest difference | median | case |"
         yield "| --- | ---: | ---: | ---: | ---: | ---: | --- |"
         for name, found in self.of.items():
             found.sort(key=lambda entry: entry[0])
@@ -169,15 +169,15 @@ def closed_form(pipeline):
                     quantlib.add(name, float(other), value, unit, option_text(*case))
     yield "## European options in closed form"
     yield ""
-    yield f"{OPTIONS:,} options, a fifth of them with σ√T from 4 to 60, the others up to eight standard deviations from the money, an hour to thirty"
-    yield "years before expiry. The reference has 50 digits (mpmath). Differences are relative: to the number, of theta, vanna and volga to the size"
-    yield "of their terms, since these pass through 0."
+    yield f"The cases are {OPTIONS:,} options with expiries from an hour to thirty years. A fifth of them has σ√T from 4 to 60; the others lie up to eight"
+    yield "standard deviations from the money. The reference is mpmath with 50 digits. Differences are relative to the number. For theta, vanna and"
+    yield "volga, which pass through 0, they are relative to the size of their terms."
     yield ""
     yield from ours.table()
     yield ""
-    yield "QuantLib's `BlackCalculator` against the same reference:"
+    yield "This table compares QuantLib's `BlackCalculator` with the same reference:"
     yield ""
-    yield from quantlib.table("QuantLib's")
+    yield from quantlib.table("QuantLib")
 
 
 def implied(pipeline):
@@ -211,9 +211,10 @@ def implied(pipeline):
         measured.add("volatility", volatility, case[5], unit, option_text(*case))
     yield "## Implied volatility"
     yield ""
-    yield f"{IMPLIED:,} volatilities from 3 % to 150 %, up to three standard deviations from the money: the price to 50 digits is rounded to a double, and"
-    yield "the volatility is looked for by it. Differences are relative to the volatility, divided by how many times 1e-15 of it a unit in the price's last"
-    yield "place tells, and one."
+    yield f"The cases are {IMPLIED:,} volatilities from 3 % to 150 %, with strikes up to three standard deviations from the money. Each price is computed to"
+    yield "50 digits and rounded to a double; `warptape` finds its volatility. Differences are relative to the volatility σ, and divided by"
+    yield "`1 + δ / (1e-15 · σ)`. Here δ is the change of σ when the price changes by one unit in its last place. So a price that hardly depends on the"
+    yield "volatility counts less."
     yield ""
     yield from measured.table()
 
@@ -254,10 +255,11 @@ def american(pipeline):
                     greeks.add(greek["name"], greek["value"], value, 1.0, text)
     yield "## American options"
     yield ""
-    yield "Exercisable at any time, without simulation: nasty options (a day and thirty years, almost no volatility and 250 % of it, rates of nothing,"
-    yield f"equal, nearly equal and negative, spots far from the strike) and {risk.EARLY_EXERCISE_POINTS:,} random ones, those with two boundaries left out. The reference is"
-    yield "QuantLib's `QdFpAmericanEngine` with 24 steps, 32 nodes and integrals to 1e-10. Differences of prices are in hundredths of the spot or the"
-    yield "strike, whichever is more; those of Greeks as they are, against differences of the fourth order of QuantLib's prices."
+    yield f"These options may be exercised at any time, and are priced without simulation. The cases are {risk.EARLY_EXERCISE_POINTS:,} random options and some extreme ones."
+    yield "Extremes are expiries of a day and of thirty years, volatilities near 0 and of 250 %, and spots far from the strike. Rates are also zero, negative, equal"
+    yield "or nearly equal. Options with two exercise boundaries are left out. The reference is QuantLib's `QdFpAmericanEngine` with 24 steps, 32 nodes"
+    yield "and integrals to 1e-10. Differences of prices are in hundredths of the spot or the strike, whichever is greater. Differences of Greeks are"
+    yield "absolute; the reference Greeks are finite differences of fourth order of QuantLib's prices."
     yield ""
     yield from prices.table()
     yield from list(greeks.table())[2:]
@@ -344,9 +346,10 @@ def of_indicators(given, found):
                 measured.add(name, ours, float(theirs), unit, f"{symbol}, bar {number}")
     yield "## Indicators"
     yield ""
-    yield f"Bars of four trades of four made-up markets, {TRADES // 4:,} each: a walk, one that often stands still, a price of 0.00001234, and leaps of 30 to 40 %."
-    yield "The reference is TA-Lib; of VWAP, z-score and realised volatility, which it lacks, decimal arithmetic. Differences are relative to the"
-    yield "value; of MACD, momentum and ATR to the price, of RSI and rate of change to 100, of the z-score to 1."
+    yield f"The bars have four trades each, in four made-up markets of {TRADES // 4:,} bars. One market is a random walk; one often stands still; one has a price"
+    yield "of 0.00001234; one has leaps of 30 to 40 %. The reference is TA-Lib, and decimal arithmetic for VWAP, z-score and realised volatility, which"
+    yield "TA-Lib lacks. Differences are relative to the value. Those of MACD, momentum and ATR are relative to the price, those of RSI and rate of"
+    yield "change to 100, the z-score to 1."
     yield ""
     yield from measured.table()
 
@@ -370,9 +373,9 @@ def main():
     lines = [
         "# Accuracy",
         "",
-        "What the command answers against programs that nobody here wrote, over random and nasty cases. Written by",
-        "`tests/scripts/make_accuracy.py`, except its last part. The script asks the built `warptape` through its command line; of each number the case with the largest",
-        f"difference is shown. References: mpmath {mp.__version__}, QuantLib {ql.__version__}, TA-Lib {talib.__version__}.",
+        "This page compares answers of the `warptape` command with those of independent programs, over random and extreme cases. The references are",
+        f"mpmath {mp.__version__}, QuantLib {ql.__version__} and TA-Lib {talib.__version__}. `tests/scripts/make_accuracy.py` writes all parts except the last one. Each row of a table shows",
+        "the case with the largest difference.",
     ]
     for part in parts:
         lines += ["", *part]

@@ -42,18 +42,17 @@ const fn fields(record: &'static str, fields: &'static [&'static str], known: Kn
     Fields { record, fields, known }
 }
 
-const SETTING: Known = Stated(
-    "a setting: decisions must follow from it, but which one an operator chose is written nowhere else",
-);
-const MACHINE: Known = Stated("what the machine was, by its own word");
+const SETTING: Known =
+    Stated("a setting: decisions must follow from it, but no other record shows the operator's choice");
+const MACHINE: Known = Stated("the process's own description of its machine");
 const MEASURED: Known = Stated("measured by the process");
-const STEPPED: Known = Checked("the scheduler takes no other");
+const STEPPED: Known = Checked("the inputs that the scheduler accepts");
 
 /// All fields of the journal's inputs.
 pub const FIELDS: &[Fields] = &[
-    fields("Started", &["stage_config"], Checked("outputs and snapshots are made again by it")),
+    fields("Started", &["stage_config"], Checked("outputs and snapshots, computed again with it")),
     fields("Started", &["node"], Checked("the key of the journal's records")),
-    fields("Started", &["software"], Stated("the process's own word")),
+    fields("Started", &["software"], Stated("reported by the process alone")),
     fields("Started", &["scheduler", "autoscale", "shadow", "rules"], SETTING),
     fields("Started", &["lanes"], MACHINE),
     fields("SchedulerConfig", &["*"], SETTING),
@@ -69,40 +68,36 @@ pub const FIELDS: &[Fields] = &[
     fields("Peer", &["*"], MACHINE),
     fields("PartitionAssigned", &["partition"], STEPPED),
     fields("PartitionAssigned", &["groups"], Checked("the stage configuration")),
-    fields("PartitionAssigned", &["committed_offset"], Checked("where transactions ended")),
-    fields(
-        "PartitionAssigned",
-        &["snapshot_offset"],
-        Checked("the rows that arrive next, of the records from there on"),
-    ),
+    fields("PartitionAssigned", &["committed_offset"], Checked("the end of the last transaction")),
+    fields("PartitionAssigned", &["snapshot_offset"], Checked("the next rows, read from this offset")),
     fields(
         "PartitionAssigned",
         &["is_emptied", "lost_from"],
-        Stated("which records were gone when the process began is known to it alone"),
+        Stated("only the process knew which records were already removed at its start"),
     ),
     fields(
         "PartitionRevoked",
         &["partition"],
-        Stated("who had a partition of which nothing was committed any more is known to its group alone"),
+        Stated("only the consumer group knew the owner of a partition without further commits"),
     ),
     fields("Arrived", &["partition", "groups"], Checked("the rows of the tick records")),
     fields(
         "Arrived",
         &["next_offset"],
-        Stated("how records were read together, as long as the rows are those of the records"),
+        Stated("the grouping of records into reads; the rows themselves are checked"),
     ),
     fields("GroupArrival", &["group", "rows"], Checked("the rows of the tick records")),
-    fields("GroupArrival", &["bytes"], Checked("the bytes of a row")),
+    fields("GroupArrival", &["bytes"], Checked("the size of a row")),
     fields("Completed", &["lane", "batch"], STEPPED),
     fields("Completed", &["service_ns", "sample"], MEASURED),
     fields("Sampled", &["*"], MEASURED),
     fields("DeviceSample", &["*"], MEASURED),
-    fields("LaneLost", &["*"], Stated("what happened to the machine")),
-    fields("LaneReady", &["*"], Stated("what happened to the machine")),
+    fields("LaneLost", &["*"], Stated("an event on the machine")),
+    fields("LaneReady", &["*"], Stated("an event on the machine")),
     fields("Measured", &["*"], MEASURED),
     fields("ServicePoint", &["*"], MEASURED),
     fields("Released", &["*"], STEPPED),
-    fields("TaskArrived", &["task"], Checked("the number of the request before")),
+    fields("TaskArrived", &["task"], Checked("the number of the previous request")),
     fields(
         "TaskArrived",
         &["partition", "offset", "request_id", "tenant", "class", "deadline_ns"],
@@ -113,16 +108,16 @@ pub const FIELDS: &[Fields] = &[
         "TaskArrived",
         &["rate_key", "units", "unit_cost", "slice_units_max"],
         Stated(
-            "the request and the market, but not of later rounds, of portfolios that follow earlier ones, and of tasks without a result",
+            "checked by request and market, except for later rounds, portfolios that follow earlier ones, and tasks without a result",
         ),
     ),
-    fields("AsOf", &["*"], Checked("the result that the market of these offsets gives")),
+    fields("AsOf", &["*"], Checked("the result, computed with the market at these offsets")),
     fields("SliceDone", &["lane", "slice"], STEPPED),
     fields("SliceDone", &["service_ns"], MEASURED),
     fields(
         "TaskDropped",
         &["task"],
-        Stated("when a request was withdrawn; one that is answered all the same is found"),
+        Stated("the time of a withdrawal; verification finds a withdrawn request that has an answer"),
     ),
     fields("Sealed", &["partitions"], Checked("committed offsets, ticks, outputs")),
     fields("SealedPartition", &["*"], Checked("committed offsets, ticks, outputs, results and requests")),
@@ -130,7 +125,7 @@ pub const FIELDS: &[Fields] = &[
     fields(
         "Priced",
         &["prices"],
-        Stated("the solution of a linear program, whose last bits no replay makes again"),
+        Stated("the solution of a linear program; replay cannot reproduce its last bits"),
     ),
     fields("Control", &["*"], Checked("the command in its topic")),
     fields("DrainLane", &["*"], Checked("the command in its topic")),
@@ -140,30 +135,32 @@ pub const FIELDS: &[Fields] = &[
     fields("SetBreaker", &["*"], Checked("the command in its topic")),
     fields("ChoosePolicy", &["*"], Checked("the command in its topic")),
     fields("SetWatermark", &["*"], Checked("the command in its topic")),
-    fields("Positions", &["group"], Stated("the process's own word")),
-    fields("Positions", &["is_whole", "partitions"], Checked("the entries before")),
-    fields("Position", &["*"], Checked("the entries before")),
-    fields("Checkpoint", &["started"], Checked("how the life began")),
-    fields("Checkpoint", &["part", "parts"], Checked("each other")),
-    fields("Checkpoint", &["state"], Checked("the state that the inputs before give")),
+    fields("Positions", &["group"], Stated("reported by the process alone")),
+    fields("Positions", &["is_whole", "partitions"], Checked("the earlier entries")),
+    fields("Position", &["*"], Checked("the earlier entries")),
+    fields("Checkpoint", &["started"], Checked("the `Started` entry of the process life")),
+    fields("Checkpoint", &["part", "parts"], Checked("the other parts")),
+    fields("Checkpoint", &["state"], Checked("the state computed from the earlier inputs")),
     fields(
         "CommitEnded",
         &["attempt", "outcome"],
-        Checked("the transactions of the life, which follow each other"),
+        Checked("the order of the transactions in the process life"),
     ),
     fields(
         "CommitEnded",
         &["sealed"],
         Stated(
-            "which entry was the last of a transaction that moved no offset; of all others it is compared",
+            "the last entry of a transaction that moved no offset; for all other transactions it is checked",
         ),
     ),
     fields(
         "CommitEnded",
         &["sent_ns", "ended_ns"],
-        Stated("a clock: it must lie between the transaction's seal and this entry"),
+        Stated(
+            "a reading of the clock; only its place between the transaction's seal and this entry is checked",
+        ),
     ),
-    fields("CommitEnded", &["looked_up"], Stated("how the process learnt the outcome")),
+    fields("CommitEnded", &["looked_up"], Stated("known to the process alone")),
     fields("Trained", &["hash"], Checked("the network's bytes")),
     fields("Trained", &["network"], Checked("its hash")),
 ];
@@ -172,26 +169,32 @@ pub const FIELDS: &[Fields] = &[
 pub const REMOVED: &[(&str, Known)] = &[
     ("Started", STEPPED),
     ("PartitionAssigned", STEPPED),
-    ("PartitionRevoked", Stated("as its field")),
+    ("PartitionRevoked", Stated("as for `PartitionRevoked.partition`")),
     ("Arrived", Checked("the rows of the tick records")),
-    ("Completed", Stated("work that ended late, and was not waited for")),
-    ("LaneLost", Stated("what happened to the machine")),
-    ("LaneReady", Stated("what happened to the machine")),
-    ("Woke", Stated("when time was looked at")),
-    ("Draining", Stated("when a process was asked to end")),
+    ("Completed", Stated("its work may have been unfinished")),
+    ("LaneLost", Stated("an event on the machine")),
+    ("LaneReady", Stated("an event on the machine")),
+    ("Woke", Stated("the time at which the process read its clock")),
+    ("Draining", Stated("the time at which the process was asked to end")),
     ("Measured", MEASURED),
-    ("Released", Stated("work that ended late, and was not waited for")),
-    ("TaskArrived", Stated("a request that was withdrawn, or whose process ended before it was answered")),
-    ("SliceDone", Stated("work that ended late, and was not waited for")),
-    ("TaskDropped", Stated("when a request was withdrawn")),
+    ("Released", Stated("its work may have been unfinished")),
+    (
+        "TaskArrived",
+        Stated("its request may have been withdrawn, or its process may have ended before the answer"),
+    ),
+    ("SliceDone", Stated("its work may have been unfinished")),
+    ("TaskDropped", Stated("the time of a withdrawal")),
     ("Sealed", Checked("committed offsets")),
-    ("Priced", Stated("as its prices")),
+    ("Priced", Stated("as for `Priced.prices`")),
     ("Sampled", MEASURED),
     ("Control", Checked("the command in its topic")),
-    ("Checkpoint", Stated("a copy of the state, which is there without it")),
-    ("CommitEnded", Stated("the outcome of a transaction that moved no offset; all others have to be there")),
+    ("Checkpoint", Stated("a copy of state that the other entries determine")),
+    (
+        "CommitEnded",
+        Stated("the outcome of a transaction that moved no offset; a removal of any other is found"),
+    ),
     ("Trained", STEPPED),
-    ("Positions", Stated("a summary of the entries before, which is there without it")),
+    ("Positions", Stated("a summary of earlier entries")),
 ];
 
 /// Returns a verification's knowledge of a field; `None` if the table lacks it.

@@ -60,7 +60,7 @@ indicators! {
         keeps: [],
         from_bar: "n",
         formula: "`m + w·s`, `m − w·s`",
-        convention: "s is the population's standard deviation of the same closes: divided by n, not by n − 1",
+        convention: "s is the population standard deviation of the same closes: the sum is divided by n, not by n − 1",
     }
     {
         columns: [Rsi: rsi, Number, "Relative strength index after Wilder, 0 to 100."],
@@ -68,7 +68,7 @@ indicators! {
         keeps: [],
         from_bar: "n + 1",
         formula: "`100 · G / (G + L)`; Wilder: `G ← (G·(n−1) + gain) / n`, L likewise",
-        convention: "G and L at bar n + 1 are the means of the first n gains and losses; 0, not 50, without any movement",
+        convention: "G and L at bar n + 1 are the means of the first n gains and losses. The value is 0, not 50, if the price never moved",
     }
     {
         columns: [Macd: macd, Price, "Moving average convergence/divergence: fast minus slow EMA."],
@@ -87,7 +87,7 @@ indicators! {
         keeps: [],
         from_bar: "s + g − 1",
         formula: "EMA(g) of `macd`",
-        convention: "the mean of the first g values of `macd`, which is not published earlier",
+        convention: "seeded with the mean of the first g values of `macd`; `macd` is published from the same bar on",
     }
     {
         columns: [MacdHistogram: macd_histogram, Price, "macd minus macd_signal."],
@@ -103,7 +103,7 @@ indicators! {
         keeps: [],
         from_bar: "n + 1",
         formula: "true range `max(h − l, |h − c'|, |l − c'|)`; Wilder's average",
-        convention: "the mean of the first n true ranges; the first bar has none",
+        convention: "seeded with the mean of the first n true ranges; the first bar has no true range",
     }
     {
         columns: [Vwap: vwap, Price, "Volume-weighted average price."],
@@ -111,7 +111,7 @@ indicators! {
         keeps: [],
         from_bar: "n",
         formula: "Σ price·size / Σ size over all trades of the last n bars",
-        convention: "rolling, not since midnight; null while the sizes sum to 0, and if price times volume could exceed 128 bits (1.7e20 at nine digits)",
+        convention: "rolling, not since midnight; null if the sizes sum to 0, or if price times volume could exceed 128 bits (1.7e20 at nine digits)",
     }
     {
         columns: [Momentum: momentum, Price, "Close minus the close some bars before."],
@@ -127,7 +127,7 @@ indicators! {
         keeps: [],
         from_bar: "n + 1",
         formula: "`(c / close n bars before − 1) · 100`",
-        convention: "in percent; null if the earlier close is 0 or less, because a share of it has no meaning (TA-Lib gives 0 for 0, and shares of negative prices)",
+        convention: "in percent; null if the earlier close is 0 or less, where a percentage has no meaning; TA-Lib gives a number there",
     }
     {
         columns: [Zscore: zscore, Number, "Distance of the close from its mean, in standard deviations."],
@@ -135,7 +135,7 @@ indicators! {
         keeps: [],
         from_bar: "n",
         formula: "`(c − m) / s`",
-        convention: "m and s as in the Bollinger bands, over the last n closes including this one; 0 if all are equal",
+        convention: "m and s as in the Bollinger bands, over the last n closes including this one; the value is 0 if all are equal",
     }
     {
         columns: [
@@ -149,7 +149,7 @@ indicators! {
         keeps: [],
         from_bar: "n + 1",
         formula: "`√Σ r²` of the last n returns `r = ln(c / c')`",
-        convention: "returns come from the exact difference of the two prices, so small ones are accurate too; a sum over n bars: not a mean, not annualised, and without subtracting the mean return; null while the window has a close of 0 or less",
+        convention: "not a mean, not annualised, without subtracting the mean return. Returns use the exact difference of two prices, so small returns are accurate. Null while the window has a close of 0 or less",
     }
     {
         columns: [
@@ -162,7 +162,7 @@ indicators! {
         ],
         keeps: [StochasticHighs: stochastic, StochasticLows: stochastic, StochasticPercents: stochastic_average],
         from_bar: "n; n + m − 1",
-        formula: "K: `100 · (c − L) / (H − L)` with the highest high H and the lowest low L of the last n bars; D: mean of the last m values of K",
-        convention: "the fast stochastic; 0, not 50, if H = L, as in TA-Lib; K is published before D, unlike in TA-Lib",
+        formula: "K: `100 · (c − L) / (H − L)`, with H the highest high and L the lowest low of the last n bars. D: mean of the last m values of K",
+        convention: "the fast stochastic. K is 0, not 50, if H = L, as in TA-Lib. K is published before D, unlike in TA-Lib",
     }
 }

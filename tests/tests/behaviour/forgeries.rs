@@ -433,17 +433,17 @@ fn table() -> String {
         });
         rows.push((names.collect::<Vec<_>>().join(", "), row.known));
     }
-    rows.extend(REMOVED.iter().map(|(name, known)| (format!("an entry `{name}` that is removed"), *known)));
+    rows.extend(REMOVED.iter().map(|(name, known)| (format!("a removed entry `{name}`"), *known)));
     let of = |is_checked: bool| {
         let rows = rows.iter().filter(|(_, known)| known.is_checked() == is_checked);
         rows.map(|(names, known)| format!("| {names} | {} |\n", known.words())).collect::<String>()
     };
     let head = |second: &str| format!("| field | {second} |\n| --- | --- |\n");
     format!(
-        "\n### Checked\n\n{}{}\n### Taken as it is written\n\n{}{}",
-        head("against"),
+        "\n### Checked\n\n{}{}\n### Not checked\n\n{}{}",
+        head("compared with"),
         of(true),
-        head("why nobody can check it"),
+        head("why it cannot be checked"),
         of(false)
     )
 }

@@ -53,11 +53,11 @@ pub(crate) const BATCHES: Table = Table {
             "sequence of the entry with its completion; null if the lane or the process was lost",
         ),
         maybe_time("completed_ns", "time of that entry"),
-        maybe_int("service_ns", "time that the lane worked on it"),
+        maybe_int("service_ns", "time that the lane spent on it"),
         int("queue_wait_ns", "from the arrival of the oldest row to the dispatch"),
         maybe_int(
             "lane_ns",
-            "from the dispatch to the completion: waiting behind earlier batches, and being processed",
+            "from the dispatch to the completion: waiting behind earlier batches, and processing",
         ),
     ],
 };
@@ -115,7 +115,7 @@ pub(crate) const COMMITS: Table = Table {
         int("risk_results", "risk results in it"),
         maybe_int(
             "attempts",
-            "attempts to commit it, as the journal records them; null if it records none, as for the last transaction of a process life",
+            "attempts to commit it; null if the journal does not record them, as for the last transaction of a process life",
         ),
         maybe_word("outcome", "outcome, always `COMMITTED`: other transactions are not in the log"),
         maybe_time(

@@ -33,7 +33,7 @@ const FURTHER: [Column; FURTHER_COUNT] = {
 
 /// Columns before those of further indicators.
 const BAR: &[Column] = &[
-    int("partition", "partition of the topic, the same as that of the ticks"),
+    int("partition", "partition of the topic; ticks and their signals have the same partition"),
     int("offset", "offset in the topic of signals"),
     time("record_time_ns", "time of its record in the log"),
     word("symbol", "`VENUE:TICKER`"),
@@ -55,7 +55,7 @@ const BAR: &[Column] = &[
     ),
     maybe_int("trades", "number of trades"),
     maybe_price("bid_price", "last bid before the end of the bar; null if there is none"),
-    maybe_price("ask_price", "offer, likewise"),
+    maybe_price("ask_price", "last offer before the end of the bar; null if there is none"),
     maybe_float("sma", "simple moving average; indicators are null until enough bars closed"),
     maybe_float("ema_fast", "fast exponential moving average"),
     maybe_float("ema_slow", "slow exponential moving average"),
@@ -64,8 +64,8 @@ const BAR: &[Column] = &[
     maybe_float("bollinger_lower", "lower Bollinger band"),
     maybe_float("rsi", "relative strength index"),
     maybe_float("macd", "MACD"),
-    maybe_float("macd_signal", "its signal line"),
-    maybe_float("macd_histogram", "MACD less its signal line"),
+    maybe_float("macd_signal", "signal line of MACD"),
+    maybe_float("macd_histogram", "MACD minus its signal line"),
     maybe_float("atr", "average true range"),
     maybe_float("vwap", "volume-weighted average price"),
     maybe_float("momentum", "momentum"),
@@ -86,6 +86,6 @@ const REST: &[Column] = &[
     maybe_int("buy_trades", "number of trades with an aggressive buyer"),
     maybe_int("sell_trades", "number of trades with an aggressive seller"),
     maybe_size("bid_size", "size of the bid; 0 if it is unknown, null without a bid"),
-    maybe_size("ask_size", "size of the offer, likewise"),
+    maybe_size("ask_size", "size of the offer; 0 if it is unknown, null without an offer"),
     maybe_bool("quote_forgotten", "true if the quote of the bar was dropped, so bid and offer are missing"),
 ];

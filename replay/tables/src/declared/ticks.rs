@@ -17,9 +17,15 @@ const TICK: &[Column] = &[
     maybe_price("price", "price of a trade; null for quotes"),
     maybe_size("size", "size of a trade; null for quotes"),
     maybe_price("bid_price", "best bid of a quote; null for trades, and if price and size are 0"),
-    maybe_size("bid_size", "its size, null likewise; if all sizes of a quote are 0, they are unknown"),
-    maybe_price("ask_price", "best offer of a quote, as the bid"),
-    maybe_size("ask_size", "its size, likewise"),
+    maybe_size(
+        "bid_size",
+        "size of the best bid; null if the price is. If all sizes of a quote are 0, they are unknown",
+    ),
+    maybe_price("ask_price", "best offer of a quote; null for trades, and if price and size are 0"),
+    maybe_size(
+        "ask_size",
+        "size of the best offer; null if the price is. If all sizes of a quote are 0, they are unknown",
+    ),
     int("price_scale", "digits after the decimal point of the prices in the record"),
     int("size_scale", "digits after the decimal point of the sizes in the record"),
 ];
@@ -86,7 +92,7 @@ pub(crate) const DEAD_LETTERS: Table = Table {
         maybe_bytes("key", "key of the record, up to 4,096 bytes"),
         bytes("value", "value of the record, up to 524,288 bytes, or a record of the rejected rows alone"),
         maybe_int("key_bytes", "length of the whole key; null if neither key nor value was cut"),
-        maybe_int("value_bytes", "length of the whole value, likewise"),
-        maybe_text("digest", "BLAKE3 hash of the whole key and value as hex digits, likewise"),
+        maybe_int("value_bytes", "length of the whole value; null if neither key nor value was cut"),
+        maybe_text("digest", "BLAKE3 hash of the whole key and value as hex digits; null if neither was cut"),
     ],
 };
