@@ -90,7 +90,7 @@ pub enum WhatIfError {
     /// The time lies outside the window.
     #[error(
         "--lose {lane}@…: the time is {after_s:.3} s after the beginning of the recorded window, which lasts \
-         {window_s:.3} s; give a time within it, or +SECONDS after its beginning"
+         {window_s:.3} s. Give a time within the window, or +SECONDS after its beginning"
     )]
     TimeOutside {
         /// The lane.
