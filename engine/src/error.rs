@@ -47,7 +47,7 @@ pub enum CoreError {
     },
     /// No lane is left.
     #[error(
-        "all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on"
+        "all lanes are lost; the last one failed: {reason}. Nothing committed is lost: restart the process"
     )]
     NoLanes {
         /// Reason for which the last lane was lost.

@@ -289,7 +289,8 @@ pub enum LogError {
     /// The outcome of the commit is unknown. The producer refuses every further call. The caller drops it and makes a new one
     /// with the same transactional id, which settles the transaction; the committed offsets then tell the outcome.
     #[error(
-        "{url}: no answer while {doing} for {transactional_id:?}, the outcome of its transaction is unknown: {cause}"
+        "{url}: no answer while {doing} for {transactional_id:?}; the outcome of its transaction is unknown: \
+         {cause}"
     )]
     OutcomeUnknown {
         /// The log.
@@ -337,8 +338,8 @@ pub enum LogError {
     /// Another member with the same instance id took over.
     #[error(
         "{url}: another process joined group {group:?} as {instance_id:?} and took the place of this one: \
-         give each process its own instance id. Without another process, the broker was silent for longer \
-         than the session timeout and took this process for two: start it again"
+         give each process its own instance id. If there is no other process, the broker was silent for \
+         longer than the session timeout, and mistook this process for a second one: start it again"
     )]
     MemberFenced {
         /// The log.

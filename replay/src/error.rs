@@ -14,8 +14,8 @@ pub enum ReplayError {
     Log(#[from] LogError),
     /// A topic is missing.
     #[error(
-        "{url}: no topic {topic:?}; the log has {known}; name a log that `warptape run` or `demo` wrote, and the \
-         topic prefix it was written with (topics.prefix)"
+        "{url}: no topic {topic:?}; the log has {known}; name a log that `warptape run` or `demo` wrote, \
+         with its topic prefix (topics.prefix)"
     )]
     NoTopic {
         /// The log.
@@ -27,7 +27,8 @@ pub enum ReplayError {
     },
     /// Nothing was recorded yet.
     #[error(
-        "{url}: the journal {topic:?} has no entries: no pipeline has run on this log yet; process it with `warptape run` first"
+        "{url}: the journal {topic:?} has no entries: no pipeline has run on this log yet. Process it with \
+         `warptape run` first"
     )]
     EmptyJournal {
         /// The log.
@@ -123,8 +124,8 @@ pub enum ReplayError {
     },
     /// There is no such entry.
     #[error(
-        "{url}: the journal {topic:?} partition {partition} has no entry with sequence {sequence}; `warptape tail journal --from-beginning --exit-at-end` \
-         lists what there is"
+        "{url}: the journal {topic:?} partition {partition} has no entry with sequence {sequence}; `warptape \
+         tail journal --from-beginning --exit-at-end` lists all entries"
     )]
     NoEntry {
         /// The log.
@@ -194,8 +195,8 @@ pub enum ReplayError {
     },
     /// A request was not answered.
     #[error(
-        "{url}: there is no answer to the risk request {request_id:?}, or the journal no longer has its entries; `warptape tail risk.results \
-         --from-beginning --exit-at-end` lists what there is"
+        "{url}: there is no answer to the risk request {request_id:?}, or the journal no longer has its \
+         entries; `warptape tail risk.results --from-beginning --exit-at-end` lists all answers"
     )]
     NoAnswer {
         /// The log.
@@ -219,7 +220,8 @@ pub enum ReplayError {
     },
     /// No process with this ordinal has written a journal.
     #[error(
-        "{url}: the journal {topic:?} has no entries of a process with the ordinal {ordinal}; it has those of {there}"
+        "{url}: the journal {topic:?} has no entries of a process with the ordinal {ordinal}; ordinals with \
+         entries: {there}"
     )]
     NoProcess {
         /// The log.
@@ -240,7 +242,7 @@ pub enum ReplayError {
         lanes: Vec<String>,
     },
     /// A window, or the part after a place, has no entries of the journal.
-    #[error("{url}: the journal {topic:?} has no entries there: {}; name times, offsets or sequences of these", listed(.there))]
+    #[error("{url}: the journal {topic:?} has no entries there: {}. Give times, offsets or sequences of existing entries", listed(.there))]
     OutsideJournal {
         /// The log.
         url: String,
@@ -251,7 +253,8 @@ pub enum ReplayError {
     },
     /// The journal begins after the requested place.
     #[error(
-        "{url}: the journal {topic:?} partition {partition} has no entry before that; `warptape tail journal --from-beginning --exit-at-end` lists what there is"
+        "{url}: the journal {topic:?} partition {partition} has no earlier entry; `warptape tail journal \
+         --from-beginning --exit-at-end` lists all entries"
     )]
     NothingBefore {
         /// The log.
@@ -275,7 +278,8 @@ pub enum ReplayError {
     },
     /// This software decides otherwise than the entries that lead to the requested one.
     #[error(
-        "{url}: the journal {topic:?} partition {partition} cannot be stepped again at sequence {sequence}: {error}"
+        "{url}: the journal {topic:?} partition {partition} cannot be replayed at sequence {sequence}: \
+         {error}"
     )]
     NotReplayed {
         /// The log.

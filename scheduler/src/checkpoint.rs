@@ -69,7 +69,7 @@ impl Newest {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckpointError {
     /// Another version of the scheduler wrote it.
-    #[error("the state is of version {found}, and this software reads versions {RULED} to {NEWEST}")]
+    #[error("the state has version {found}, but this software reads versions {RULED} to {NEWEST}")]
     Version {
         /// Its version.
         found: u8,
@@ -84,12 +84,12 @@ pub enum CheckpointError {
     },
     /// The state has policies in the shadow, which this build cannot ask.
     #[error(
-        "the state has policies in the shadow, and this build is without the feature `lab`; `cargo build --release --features lab` \
-         builds one that asks them"
+        "the state has policies in the shadow, which need the feature `lab`: build with `cargo build \
+         --release --features lab`"
     )]
     Shadow,
     /// The state follows rules that this software does not know.
-    #[error("the state follows rules {found}, and this software knows rules {FIRST_RULES} to {RULES}")]
+    #[error("the state follows rules {found}, but this software knows rules {FIRST_RULES} to {RULES}")]
     Rules {
         /// Their number.
         found: i32,

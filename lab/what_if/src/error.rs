@@ -124,7 +124,8 @@ pub enum WhatIfError {
     },
     /// The scheduler refused an input.
     #[error(
-        "the scheduler refused the input {input} of the model at {at_ns} ns: {error}; run `warptape replay verify`, and report a bug if it is identical"
+        "the scheduler refused the input {input} of the model at {at_ns} ns: {error}; run `warptape replay \
+         verify`, and report a bug if it finds no difference"
     )]
     Refused {
         /// The input's name.

@@ -53,7 +53,7 @@ pub enum SourceError {
     },
     /// The CSV file has no mapping, and its name is not that of a known dump.
     #[error(
-        "{}: the name is not that of a Binance dump (BTCUSDT-trades-2024-08-08.csv, -aggTrades-, \
+        "{}: the file is not named like a Binance dump (BTCUSDT-trades-2024-08-08.csv, -aggTrades-, \
          -bookTicker-); give the meaning of its columns with --map, such as --map \
          symbol=sym,time=ts:ms,price=px,size=qty",
         path.display()

@@ -175,7 +175,7 @@ fn odds_words(topic: &str, group: &str, odds: &[(i32, Odds)]) -> String {
         odds.iter().map(|(partition, odds)| format!("{partition}:{}", odds.outputs)).collect();
     format!(
         "{}. Journal entries are lost, or another program has written outputs: restore the entries, or \
-         continue after the last output with `warptape run --accept-loss {}`; the decisions in between then \
+         continue after the last output with `warptape run --accept-loss {}`. The decisions in between then \
          stay missing from the journal",
         all.join("; "),
         offsets.join(",")
