@@ -339,7 +339,7 @@ pub enum LogError {
     #[error(
         "{url}: another process joined group {group:?} as {instance_id:?} and took the place of this one: \
          give each process its own instance id. If there is no other process, the broker was silent for \
-         longer than the session timeout, and mistook this process for a second one: start it again"
+         longer than the session timeout. It then took this process for a second one: start it again"
     )]
     MemberFenced {
         /// The log.

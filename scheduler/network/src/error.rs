@@ -24,7 +24,9 @@ pub enum NetworkError {
     )]
     Damaged,
     /// The bytes are more than a network may have.
-    #[error("the network has {bytes} bytes, but at most {BYTES_MAX} are allowed: train one with smaller layers")]
+    #[error(
+        "the network has {bytes} bytes, but at most {BYTES_MAX} are allowed: train one with smaller layers"
+    )]
     TooLarge {
         /// Their number.
         bytes: usize,
