@@ -103,7 +103,7 @@ impl FileSurvey<'_> {
         if limits.lateness_by_venue_ns.is_empty() {
             format!("more than {}", length_text(limits.lateness_ns))
         } else {
-            "more than their venue may".to_owned()
+            "more than their venue's lateness".to_owned()
         }
     }
 
