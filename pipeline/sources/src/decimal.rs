@@ -17,7 +17,7 @@ pub enum DecimalError {
     /// Other characters than digits and one point: signs, NaN, inf, spaces; exponents outside CSV files.
     #[error(
         "digits with at most one decimal point, such as 61837.63, not NaN or inf. In a mapping, `signed=yes` \
-         allows minus signs; `decimal` and `thousands` set other marks"
+         allows minus signs, and `decimal` or `thousands` other marks"
     )]
     NotDecimal,
     /// A number above 0 that rounds to 0.
