@@ -127,7 +127,7 @@ indicators! {
         keeps: [],
         from_bar: "n + 1",
         formula: "`(c / close n bars before − 1) · 100`",
-        convention: "in percent; null if the earlier close is 0 or less, because a share of it has no meaning (TA-Lib gives 0 for 0, and shares of negative prices)",
+        convention: "in percent; null if the earlier close is 0 or less, because a share of it has no meaning. TA-Lib gives 0 for 0, and shares of negative prices",
     }
     {
         columns: [Zscore: zscore, Number, "Distance of the close from its mean, in standard deviations."],
@@ -149,7 +149,7 @@ indicators! {
         keeps: [],
         from_bar: "n + 1",
         formula: "`√Σ r²` of the last n returns `r = ln(c / c')`",
-        convention: "returns come from the exact difference of the two prices, so small ones are accurate too; a sum over n bars: not a mean, not annualised, and without subtracting the mean return; null while the window has a close of 0 or less",
+        convention: "returns come from the exact difference of the two prices, so small ones are accurate too. The sum over n bars is not a mean, not annualised, and includes the mean return. Null while the window has a close of 0 or less",
     }
     {
         columns: [
@@ -162,7 +162,7 @@ indicators! {
         ],
         keeps: [StochasticHighs: stochastic, StochasticLows: stochastic, StochasticPercents: stochastic_average],
         from_bar: "n; n + m − 1",
-        formula: "K: `100 · (c − L) / (H − L)` with the highest high H and the lowest low L of the last n bars; D: mean of the last m values of K",
+        formula: "K: `100 · (c − L) / (H − L)` with the highest high H and the lowest low L of the last n bars. D: mean of the last m values of K",
         convention: "the fast stochastic; 0, not 50, if H = L, as in TA-Lib; K is published before D, unlike in TA-Lib",
     }
 }
