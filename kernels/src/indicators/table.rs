@@ -149,7 +149,7 @@ indicators! {
         keeps: [],
         from_bar: "n + 1",
         formula: "`√Σ r²` of the last n returns `r = ln(c / c')`",
-        convention: "returns come from the exact difference of the two prices, so small ones are accurate too. The sum over n bars is not a mean, not annualised, and includes the mean return. Null while the window has a close of 0 or less",
+        convention: "returns come from the exact difference of the two prices, so small ones are accurate too. The sum over n bars is not a mean and not annualised, and the mean return is not subtracted. Null while the window has a close of 0 or less",
     }
     {
         columns: [

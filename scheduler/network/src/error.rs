@@ -12,7 +12,7 @@ pub enum NetworkError {
     NotANetwork,
     /// The bytes are of another version.
     #[error(
-        "the network has format version {version}, and this release reads version 1: train it anew, or use a newer release"
+        "the network has format version {version}, but this release reads version 1: train it anew, or use a newer release"
     )]
     Version {
         /// Their version.
