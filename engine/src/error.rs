@@ -30,8 +30,8 @@ pub enum CoreError {
     },
     /// A page of symbols that left memory cannot be taken back.
     #[error(
-        "{topic}/{partition}: page {page} of the snapshot at {offset} cannot be read: {reason}; a start finds that, and makes the state again \
-         from an older snapshot or from the ticks"
+        "{topic}/{partition}: page {page} of the snapshot at {offset} cannot be read: {reason}. Restart the \
+         process: it finds the damage, and restores the state from an older snapshot or from the ticks"
     )]
     Page {
         /// Topic of the snapshots.
@@ -47,7 +47,7 @@ pub enum CoreError {
     },
     /// No lane is left.
     #[error(
-        "all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on"
+        "all lanes are lost; the last one failed: {reason}. Nothing committed is lost: restart the process"
     )]
     NoLanes {
         /// Reason for which the last lane was lost.
@@ -55,8 +55,8 @@ pub enum CoreError {
     },
     /// The process is to end, and the log does not answer the last commit.
     #[error(
-        "the log did not answer a commit while the process was to end, for {waited_s} s; whether it committed is settled \
-         at the next start, and nothing is lost"
+        "the process ends, but the log has not answered its last commit for {waited_s} s. The next start \
+         finds out whether the commit succeeded; nothing is lost"
     )]
     CommitUnanswered {
         /// Time waited for the answer, in seconds.
@@ -87,8 +87,9 @@ fn removed_words(topic: &str, removed: &[RemovedTicks]) -> String {
     let places: Vec<String> = removed.iter().map(|one| one.words(topic)).collect();
     let offsets: Vec<String> = removed.iter().map(|one| format!("{}:{}", one.partition, one.first)).collect();
     format!(
-        "up to {count} tick records were removed before they were processed: {}; `warptape run --accept-loss {}` goes on without them, as \
-         the journal will say; keep records of {topic} for longer than the pipeline may rest",
+        "up to {count} tick records were removed before they were processed: {}. `warptape run --accept-loss \
+         {}` continues without them, and the journal says so. Keep records of {topic} for longer than the \
+         pipeline may be stopped",
         places.join("; "),
         offsets.join(",")
     )

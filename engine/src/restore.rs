@@ -119,7 +119,7 @@ fn assemble(
     let stages = stages?;
     // Two processes may have evicted different symbols at the same offset.
     if let Some((group, _)) = (0..).zip(&stages).find(|(group, stage)| !intake.has_group(*group, stage)) {
-        let found = format!("the state of group {group} is not of the symbols that the partition has there");
+        let found = format!("the state of group {group} has other symbols than the partition has there");
         return Err(StageError::Damaged { found });
     }
     Ok(Restored { offset, place, intake, stages, pages, segment: None, first: 0 })

@@ -40,8 +40,9 @@ impl fmt::Display for SplitSymbols {
         };
         write!(
             f,
-            "symbols in two partitions: {}, the first being {symbol} in {low} and {high}. Each partition makes bars of its own of it: \
-             have all producers key ticks by symbol and use one partitioner (of librdkafka: partitioner=murmur2_random)",
+            "symbols in two partitions: {}, the first being {symbol} in {low} and {high}. Each partition \
+             makes its own bars of it. Have all producers key ticks by symbol and use the same partitioner \
+             (librdkafka: partitioner=murmur2_random)",
             self.count
         )
     }

@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 #[cfg(target_os = "linux")]
 const LESS: i32 = 10;
 
-const GONE: &str = "the thread in the background has panicked";
+const GONE: &str = "the background thread has panicked";
 
 /// A thread that yields the processor to all other threads and runs one job after another for a thread of normal
 /// priority.

@@ -28,8 +28,8 @@ pub enum LogError {
     },
     /// The log can be read but not written.
     #[error(
-        "{url}: cannot write while {doing}: the file or its directory is read-only or was opened for reading; \
-         make both writable and open the log for writing"
+        "{url}: cannot write while {doing}: the file or its directory is read-only, or the log was opened \
+         for reading. Make both writable, and open the log for writing"
     )]
     ReadOnly {
         /// The log.
@@ -108,8 +108,8 @@ pub enum LogError {
     },
     /// A newer producer with the same transactional id took over. This one refuses every further call.
     #[error(
-        "{url}: producer {transactional_id:?} was fenced by a newer one with the same transactional id; its open \
-         transaction is lost: stop this process, or use a transactional id of its own"
+        "{url}: producer {transactional_id:?} was fenced by a newer one with the same transactional id, and \
+         its open transaction is lost. Stop this process, or give it its own transactional id"
     )]
     Fenced {
         /// The log.
@@ -119,10 +119,10 @@ pub enum LogError {
     },
     /// The log acknowledged a transaction, but no longer has its offsets.
     #[error(
-        "{url}: an acknowledged transaction of producer {transactional_id:?} is not in the log: a broker \
-         that was killed or stood still left it without commit markers (the log of the broker names the \
-         partitions); find it with `kafka-transactions.sh find-hanging`, abort it with \
-         `kafka-transactions.sh abort`, and start this process again"
+        "{url}: an acknowledged transaction of producer {transactional_id:?} is not in the log. A broker was \
+         killed or stood still, and left it without commit markers: find it with `kafka-transactions.sh \
+         find-hanging`, and abort it with `kafka-transactions.sh abort`. The broker's log names the \
+         partitions. Then start this process again"
     )]
     TransactionLost {
         /// The log.
@@ -289,7 +289,8 @@ pub enum LogError {
     /// The outcome of the commit is unknown. The producer refuses every further call. The caller drops it and makes a new one
     /// with the same transactional id, which settles the transaction; the committed offsets then tell the outcome.
     #[error(
-        "{url}: no answer while {doing} for {transactional_id:?}, the outcome of its transaction is unknown: {cause}"
+        "{url}: no answer while {doing} for {transactional_id:?}; the outcome of its transaction is unknown: \
+         {cause}"
     )]
     OutcomeUnknown {
         /// The log.
@@ -318,9 +319,9 @@ pub enum LogError {
     },
     /// The partition does not have the offset at which reading should continue.
     #[error(
-        "{url}: {topic}/{partition} has no offset {offset}, but {there}: records were removed before they \
-         were read, or the topic was recreated; start the process again to see what is missing and how to \
-         continue, and raise the retention of the topic"
+        "{url}: {topic}/{partition} has no offset {offset}, but {there}. Records were removed before they \
+         were read, or the topic was recreated. Start the process again: it says what is missing and how to \
+         continue. Raise the retention of the topic"
     )]
     OffsetOutOfRange {
         /// The log.
@@ -337,8 +338,8 @@ pub enum LogError {
     /// Another member with the same instance id took over.
     #[error(
         "{url}: another process joined group {group:?} as {instance_id:?} and took the place of this one: \
-         give each process its own instance id. Without another process, the broker was silent for longer \
-         than the session timeout and took this process for two: start it again"
+         give each process its own instance id. If there is no other process, the broker was silent for \
+         longer than the session timeout. It then took this process for a second one: start it again"
     )]
     MemberFenced {
         /// The log.

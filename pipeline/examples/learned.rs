@@ -5,8 +5,8 @@
 //! cargo run --release --features lab --example learned [SEEDS [TASKS]]
 //! ```
 //!
-//! Each cell is the mean completion time under `linucb` by that under the other policy, paired by seed, with its 95 % interval; it is a win where the
-//! interval is below 1, a loss where it is above, and a tie otherwise.
+//! Each cell is the mean completion time under `linucb` divided by that under the other policy, with its 95 % interval.
+//! Runs are paired by seed. A cell is a win if its interval lies below 1, a loss if it lies above 1, and otherwise a tie.
 
 use warptape_pipeline::commands::simulate::production;
 use warptape_simulator::{

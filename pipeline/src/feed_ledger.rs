@@ -59,8 +59,8 @@ pub enum FeedLedgerError {
     },
     /// A file that was fed sorted has grown.
     #[error(
-        "{}: was fed sorted and has grown since; its new rows may lie between rows that are in the log: feed \
-         the new rows as a separate file, or publish the whole file again with --again",
+        "{}: was fed sorted and has grown since. Its new rows may lie between rows in the log: feed them as \
+         a separate file, or publish the whole file again with --again",
         path.display()
     )]
     SortedGrew {
@@ -69,9 +69,9 @@ pub enum FeedLedgerError {
     },
     /// A file that was fed in part has changed since.
     #[error(
-        "{}: was fed before, up to tick {ticks} but not to its end, and has changed since; common ticks \
-         would count twice: restore the file as it was (--skip-bad skips bad lines of CSV files), or publish \
-         the whole file again with --again",
+        "{}: was fed before, up to tick {ticks} but not to its end, and has changed since. Ticks of both \
+         versions would count twice: restore the old file, or publish the whole new one with --again. For \
+         bad lines in a CSV file, restore it and use --skip-bad",
         path.display()
     )]
     Changed {

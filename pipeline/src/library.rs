@@ -178,7 +178,11 @@ pub fn table_of(name: &str, kind: Option<&str>) -> anyhow::Result<&'static Table
     let kinds = || SignalKind::ALL.iter().map(|kind| kind.name());
     if let Some(kind) = kind.filter(|wanted| name == "signals" && !kinds().any(|kind| kind == *wanted)) {
         let kinds: Vec<&str> = kinds().collect();
-        return Err(UsageError(format!("no kind of signal {kind:?}; kinds are {}", kinds.join(", "))).into());
+        return Err(UsageError(format!(
+            "there is no kind of signal {kind:?}; the kinds are {}",
+            kinds.join(", ")
+        ))
+        .into());
     }
     Ok(table)
 }

@@ -18,7 +18,8 @@ pub fn read(path: &Path, lanes: Option<usize>) -> Result<Trained, String> {
     let network = Network::from_bytes(&bytes).map_err(|error| format!("cannot be used: {error}"))?;
     match (network.lanes(), lanes) {
         (Some(wanted), Some(lanes)) if wanted != lanes => Err(format!(
-            "is for {wanted} lanes, but there are {lanes}: train one for {lanes} lanes, or one of the architecture `improved`, which fits any number"
+            "is for {wanted} lanes, but there are {lanes}. Train one for {lanes} lanes, or one of the \
+             architecture `improved`, which fits any number"
         )),
         _ => Ok(Trained { hash: network.hash(), network: StateBytes(bytes) }),
     }

@@ -107,7 +107,7 @@ pub fn failover_note(settings: &Settings) -> Option<String> {
     is_short.then(|| {
         format!(
             "kafka.session_timeout_ms = {}: brokers end the open transaction of a killed process up to {} s \
-             after its timeout, and its partitions wait meanwhile; to get outputs within the session timeout \
+             after its timeout, and its partitions wait meanwhile. To get outputs within the session timeout \
              + {} s, set transaction.abort.timed.out.transaction.cleanup.interval.ms = {} on the brokers",
             session.as_millis(),
             CLEANUP_INTERVAL.as_secs(),

@@ -80,7 +80,9 @@ impl NativeLog {
     /// Asks for risk: takes a request as JSON, and returns the record of its result as JSON.
     fn risk(&self, py: Python<'_>, request: &str, timeout_s: f64, waits: bool) -> PyResult<String> {
         let request = serde_json::from_str(request).map_err(|error| Error::new_err(error.to_string()))?;
-        let Value::Object(request) = request else { return Err(Error::new_err("a request is an object")) };
+        let Value::Object(request) = request else {
+            return Err(Error::new_err("a request must be an object"));
+        };
         let timeout =
             Duration::try_from_secs_f64(timeout_s).map_err(|error| Error::new_err(error.to_string()))?;
         let (session, interrupt) = (self.session.clone(), Interrupt::default());

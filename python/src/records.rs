@@ -31,8 +31,10 @@ impl NativeRecords {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<String>> {
         loop {
             let polled = py.detach(|| {
-                let mut lines =
-                    self.0.lock().map_err(|_| Error::new_err("an earlier call ended by a defect"))?;
+                let mut lines = self
+                    .0
+                    .lock()
+                    .map_err(|_| Error::new_err("an earlier call failed because of a defect"))?;
                 lines.poll(LOOK).map_err(|error| exception(&error))
             })?;
             match polled {

@@ -42,7 +42,9 @@ pub fn interruptible<T: Send + 'static>(
             Ok(done) => return done.map_err(|error| exception(&error)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Error::new_err("the call ended by a defect, which standard error has told"));
+                return Err(Error::new_err(
+                    "the call failed because of a defect; see standard error for its message",
+                ));
             }
         }
         if let Err(interrupted) = py.check_signals() {

@@ -123,9 +123,9 @@ class Tables(Recorded):
         before = self.log.signals(until=middle).to_polars()
         self.assertEqual(len(before), len(every.filter(pl.col("bar_end_ns") < middle)))
         self.assertEqual(len(self.log.ticks(symbol="NO:SUCH").to_polars()), 0)
-        with self.assertRaisesRegex(warptape.Error, "no kind of signal \"BARS\"; kinds are BAR, EMA_CROSS_UP"):
+        with self.assertRaisesRegex(warptape.Error, "no kind of signal \"BARS\"; the kinds are BAR, EMA_CROSS_UP"):
             self.log.signals(kind="BARS")
-        with self.assertRaisesRegex(warptape.Error, "no table \"prices\"; tables are signals, ticks"):
+        with self.assertRaisesRegex(warptape.Error, "no table \"prices\"; the tables are signals, ticks"):
             self.log.table("prices")
         with self.assertRaisesRegex(ValueError, "has no time zone"):
             self.log.signals(since=dt.datetime(2026, 11, 24))

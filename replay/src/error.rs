@@ -14,8 +14,8 @@ pub enum ReplayError {
     Log(#[from] LogError),
     /// A topic is missing.
     #[error(
-        "{url}: no topic {topic:?}; the log has {known}; name a log that `warptape run` or `demo` wrote, and the \
-         topic prefix it was written with (topics.prefix)"
+        "{url}: no topic {topic:?}; the log has {known}; name a log that `warptape run` or `demo` wrote, \
+         with its topic prefix (topics.prefix)"
     )]
     NoTopic {
         /// The log.
@@ -27,7 +27,8 @@ pub enum ReplayError {
     },
     /// Nothing was recorded yet.
     #[error(
-        "{url}: the journal {topic:?} has no entries: no pipeline has run on this log yet; process it with `warptape run` first"
+        "{url}: the journal {topic:?} has no entries: no pipeline has run on this log yet. Process it with \
+         `warptape run` first"
     )]
     EmptyJournal {
         /// The log.
@@ -74,7 +75,7 @@ pub enum ReplayError {
     /// The ticks end before their committed offset.
     #[error(
         "{url}: topic {topic:?} partition {partition} ends at offset {end}, but group {group:?} has \
-         committed offset {committed}: processed ticks are gone; restore them from a copy, or verify without \
+         committed offset {committed}. Processed ticks are gone: restore them from a copy, or verify without \
          --outputs"
     )]
     TicksEnd {
@@ -94,8 +95,8 @@ pub enum ReplayError {
     /// The beginning of a journal was removed, and no process started in the rest.
     #[error(
         "{url}: the journal {topic:?} partition {partition} begins at offset {first}, and no process has \
-         started since; retention removed the older entries with the state of the decisions, so nothing can \
-         be verified"
+         started since. Retention removed the older entries, which held the scheduler's state, so nothing \
+         can be verified"
     )]
     JournalTrimmed {
         /// The log.
@@ -109,8 +110,9 @@ pub enum ReplayError {
     },
     /// The entries that say how outputs were computed were removed.
     #[error(
-        "{url}: the journal {topic:?} has no start and no checkpoint within the window, so the stage configuration of the ticks of \
-         partition {partition} is unknown; end the window later, or export it without --with-ticks"
+        "{url}: the journal {topic:?} has no start and no checkpoint within the window. The stage \
+         configuration of the ticks of partition {partition} is unknown: end the window later, or export it \
+         without --with-ticks"
     )]
     NoConfig {
         /// The log.
@@ -122,8 +124,8 @@ pub enum ReplayError {
     },
     /// There is no such entry.
     #[error(
-        "{url}: the journal {topic:?} partition {partition} has no entry with sequence {sequence}; `warptape tail journal --from-beginning --exit-at-end` \
-         lists what there is"
+        "{url}: the journal {topic:?} partition {partition} has no entry with sequence {sequence}; `warptape \
+         tail journal --from-beginning --exit-at-end` lists all entries"
     )]
     NoEntry {
         /// The log.
@@ -152,7 +154,7 @@ pub enum ReplayError {
     /// A symbol has no signal for a time.
     #[error(
         "{url}: topic {topic:?} has no signal of {symbol:?} with a bar that ends at that event time or \
-         later; its bars end from {first} to {last}; `warptape tail {topic} --from-beginning --exit-at-end \
+         later. Its bars end from {first} to {last}; `warptape tail {topic} --from-beginning --exit-at-end \
          --symbol {symbol}` lists them"
     )]
     NoSignal {
@@ -193,8 +195,8 @@ pub enum ReplayError {
     },
     /// A request was not answered.
     #[error(
-        "{url}: there is no answer to the risk request {request_id:?}, or the journal no longer has its entries; `warptape tail risk.results \
-         --from-beginning --exit-at-end` lists what there is"
+        "{url}: there is no answer to the risk request {request_id:?}, or the journal no longer has its \
+         entries; `warptape tail risk.results --from-beginning --exit-at-end` lists all answers"
     )]
     NoAnswer {
         /// The log.
@@ -204,8 +206,9 @@ pub enum ReplayError {
     },
     /// A process life has no such batch.
     #[error(
-        "{url}: the last process life in partition {partition} of the journal has no batch {batch}; for a batch of an earlier life, name the \
-         entry that dispatched it, as `warptape tail journal --from-beginning --exit-at-end` lists them"
+        "{url}: the last process life in partition {partition} of the journal has no batch {batch}. For a \
+         batch of an earlier life, name the entry that dispatched it: `warptape tail journal \
+         --from-beginning --exit-at-end` lists all entries"
     )]
     NoBatch {
         /// The log.
@@ -217,7 +220,8 @@ pub enum ReplayError {
     },
     /// No process with this ordinal has written a journal.
     #[error(
-        "{url}: the journal {topic:?} has no entries of a process with the ordinal {ordinal}; it has those of {there}"
+        "{url}: the journal {topic:?} has no entries of a process with the ordinal {ordinal}; ordinals with \
+         entries: {there}"
     )]
     NoProcess {
         /// The log.
@@ -238,7 +242,7 @@ pub enum ReplayError {
         lanes: Vec<String>,
     },
     /// A window, or the part after a place, has no entries of the journal.
-    #[error("{url}: the journal {topic:?} has no entries there: {}; name times, offsets or sequences of these", listed(.there))]
+    #[error("{url}: the journal {topic:?} has no entries there: {}. Give times, offsets or sequences of existing entries", listed(.there))]
     OutsideJournal {
         /// The log.
         url: String,
@@ -249,7 +253,8 @@ pub enum ReplayError {
     },
     /// The journal begins after the requested place.
     #[error(
-        "{url}: the journal {topic:?} partition {partition} has no entry before that; `warptape tail journal --from-beginning --exit-at-end` lists what there is"
+        "{url}: the journal {topic:?} partition {partition} has no earlier entry; `warptape tail journal \
+         --from-beginning --exit-at-end` lists all entries"
     )]
     NothingBefore {
         /// The log.
@@ -273,7 +278,8 @@ pub enum ReplayError {
     },
     /// This software decides otherwise than the entries that lead to the requested one.
     #[error(
-        "{url}: the journal {topic:?} partition {partition} cannot be stepped again at sequence {sequence}: {error}"
+        "{url}: the journal {topic:?} partition {partition} cannot be replayed at sequence {sequence}: \
+         {error}"
     )]
     NotReplayed {
         /// The log.
@@ -289,8 +295,9 @@ pub enum ReplayError {
     },
     /// The first ticks of all partitions with outputs were removed, and there is no later snapshot.
     #[error(
-        "{url}: topic {topic:?} partition {partition} begins at offset {first}, and there is no snapshot from which outputs can be \
-         compared; verify without --outputs, and in future export with --with-ticks before ticks are removed"
+        "{url}: topic {topic:?} partition {partition} begins at offset {first}, and there is no snapshot \
+         from which outputs can be compared. Verify without --outputs; in future, export with --with-ticks \
+         before ticks are removed"
     )]
     RecordsGone {
         /// The log.
@@ -304,8 +311,8 @@ pub enum ReplayError {
     },
     /// An output whose cause is needed cannot be read.
     #[error(
-        "{url}: topic {topic:?} partition {partition}: the record at offset {offset} cannot be read, so the outputs \
-         of the window are unknown; export the whole log, without --since and --until"
+        "{url}: topic {topic:?} partition {partition}: the record at offset {offset} cannot be read, so the \
+         outputs of the window are unknown. Export the whole log, without --since and --until"
     )]
     OutputUnreadable {
         /// The log.
@@ -358,7 +365,7 @@ pub enum ReplayError {
     /// A transaction on an output stays open.
     #[error(
         "{url}: a transaction that wrote to \"{topic}/{partition}\" is still open after {waited_s} s and \
-         hides later commits; try again after the transaction timeout (kafka.transaction_timeout_ms of the \
+         hides later commits. Try again after the transaction timeout (kafka.transaction_timeout_ms of the \
          writer)"
     )]
     Undecided {

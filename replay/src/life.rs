@@ -144,7 +144,7 @@ impl LifeCheck {
             if next_offset == first_offset && counts != [0; 4] {
                 found.push(Difference::new(
                     field("next_offset"),
-                    "more, or nothing that came of it",
+                    "a higher offset, or an account without outputs",
                     next_offset,
                 ));
             }

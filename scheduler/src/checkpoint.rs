@@ -69,7 +69,7 @@ impl Newest {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckpointError {
     /// Another version of the scheduler wrote it.
-    #[error("the state is of version {found}, and this software reads versions {RULED} to {NEWEST}")]
+    #[error("the state has version {found}, but this software reads versions {RULED} to {NEWEST}")]
     Version {
         /// Its version.
         found: u8,
@@ -84,12 +84,12 @@ pub enum CheckpointError {
     },
     /// The state has policies in the shadow, which this build cannot ask.
     #[error(
-        "the state has policies in the shadow, and this build is without the feature `lab`; `cargo build --release --features lab` \
-         builds one that asks them"
+        "the state has policies in the shadow, which need the feature `lab`: build with `cargo build \
+         --release --features lab`"
     )]
     Shadow,
     /// The state follows rules that this software does not know.
-    #[error("the state follows rules {found}, and this software knows rules {FIRST_RULES} to {RULES}")]
+    #[error("the state follows rules {found}, but this software knows rules {FIRST_RULES} to {RULES}")]
     Rules {
         /// Their number.
         found: i32,
@@ -137,7 +137,7 @@ impl Scheduler {
         if version >= NEWEST {
             (newest, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
             if newest == Newest::default() {
-                return Err(damaged(format!("it says nothing that version {} does not say", version - 1)));
+                return Err(damaged(format!("its contents need only version {}", version - 1)));
             }
         }
         let learnt = Learnt { later: Later { rules, ..later }, ..learnt };
@@ -146,17 +146,17 @@ impl Scheduler {
                 life.learnt = learnt;
                 life.risk.restore_totals();
                 if !newest.put_into(life) {
-                    return Err(damaged("it says more of lanes than there is"));
+                    return Err(damaged("it has values for lanes or slices that it lacks"));
                 }
             }
             None if (&learnt, &newest) == (&Learnt::default(), &Newest::default()) => {}
-            None => return Err(damaged("something is learnt before the start")),
+            None => return Err(damaged("it has learnt values, but no process has started")),
         }
         if !rest.is_empty() {
             return Err(damaged(format!("{} bytes too many", rest.len())));
         }
         if !audit::hash_is_kept(&scheduler) {
-            return Err(damaged("its hash is another one"));
+            return Err(damaged("its hash does not match"));
         }
         if let Some(life) = &scheduler.life {
             check_known(life, cfg!(feature = "lab"))?;

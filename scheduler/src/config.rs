@@ -124,12 +124,12 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         mistakes.push(mistake(
             "placement_policy",
             &config.placement_policy,
-            format!("it must be one of: {names}, each followed by `@VERSION` if that is not 1; `/BYTES` bounds what a step decides"),
+            format!("it must be one of: {names}, each followed by `@VERSION` unless that is 1; `/BYTES` bounds the decisions of a step"),
         ));
     }
     if TaskPolicy::parse(&config.risk.policy).is_none() {
         let allowed = format!(
-            "it must be one of: {}; where the version is 1 it may be left out; or `dqn:HASH` with the hash of a network",
+            "it must be one of: {} (version 1 may be left out), or `dqn:HASH` with the hash of a network",
             task_policies_listed()
         );
         mistakes.push(mistake("risk.policy", &config.risk.policy, allowed));
@@ -194,12 +194,12 @@ fn check_queues(queues: &QueueConfig, tasks_max: i32) -> Vec<ConfigMistake> {
         }
     }
     if queues.delay_target_ns > 0 && queues.delay_interval_ns == 0 {
-        let allowed = "it must be positive where delay_target_ns is".to_owned();
+        let allowed = "it must be positive if delay_target_ns is positive".to_owned();
         let mistake = mistake("risk.delay_interval_ns", 0, allowed);
         mistakes.push(ConfigMistake { against: Some("delay_target_ns"), ..mistake });
     }
     if queues.in_flight_min > 0 && queues.delay_target_ns == 0 {
-        let allowed = "the limit follows the delay, so delay_target_ns must be positive".to_owned();
+        let allowed = "delay_target_ns must be positive, because the limit follows the delay".to_owned();
         let mistake = mistake("risk.in_flight_min", queues.in_flight_min, allowed);
         mistakes.push(ConfigMistake { against: Some("delay_target_ns"), ..mistake });
     }
@@ -229,7 +229,7 @@ fn check_quotas(quotas: &[Quota], tasks_max: i32) -> Vec<ConfigMistake> {
     for (index, quota) in quotas.iter().enumerate() {
         let Quota { name, parent, guaranteed, lendable, limit, rate_per_s, burst } = quota;
         if !parent.is_empty() && !seen.contains(parent.as_str()) {
-            wrong(index, "parent", parent, "it must be a quota that comes before this one".to_owned());
+            wrong(index, "parent", parent, "it must be the name of an earlier quota".to_owned());
         }
         if name.is_empty() || name.len() > TEXT_BYTES_MAX || !seen.insert(name) {
             wrong(index, "name", name, format!("it must be named once, with 1 to {TEXT_BYTES_MAX} bytes"));
@@ -251,13 +251,13 @@ fn check_quotas(quotas: &[Quota], tasks_max: i32) -> Vec<ConfigMistake> {
                 index,
                 "limit",
                 limit,
-                format!("it must be what is guaranteed ({guaranteed}) at least, or 0"),
+                format!("it must be at least the guaranteed number ({guaranteed}), or 0"),
             );
         }
     }
     let claimed = Quotas::new(if mistakes.is_empty() { quotas } else { &[] }).claimed();
     if claimed > i64::from(tasks_max) {
-        let allowed = format!("what is guaranteed and not lent must fit into tasks_max ({tasks_max})");
+        let allowed = format!("guaranteed tasks that are not lendable must fit into tasks_max ({tasks_max})");
         let mistake = mistake("risk.quotas", format!("{claimed} tasks"), allowed);
         mistakes.push(ConfigMistake { against: Some("tasks_max"), ..mistake });
     }

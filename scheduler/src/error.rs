@@ -185,8 +185,8 @@ pub enum StepError {
     },
     /// A group comes back from a lane that was not told to release it.
     #[error(
-        "group {group} of partition {partition} is not leaving lane {lane} with epoch {epoch}; report Released once \
-         after Release, unless the lane is lost or the partition gone"
+        "group {group} of partition {partition} is not leaving lane {lane} with epoch {epoch}. Report \
+         Released once after Release, unless the lane is lost or the partition gone"
     )]
     NotLeaving {
         /// The partition.
@@ -200,8 +200,8 @@ pub enum StepError {
     },
     /// The number of a task is taken, does not rise, or names no earlier round.
     #[error(
-        "task {task} has a wrong number: a request has the number {task_next} or a higher one; a later round (first_unit \
-         above 0) has the number of its request, after Finish"
+        "task {task} has a wrong number. A request needs number {task_next} or higher; a later round \
+         (first_unit above 0) has the number of its request, after Finish"
     )]
     BadTaskNumber {
         /// The number given.
@@ -297,8 +297,8 @@ pub enum StepError {
     },
     /// A network is for another number of lanes.
     #[error(
-        "the network {hash} is for {for_lanes} lanes, and there are {lanes}: train one for {lanes} lanes, or one of the improved architecture, which \
-         is for any number"
+        "the network {hash} is for {for_lanes} lanes, but there are {lanes}. Train one for {lanes} lanes, or \
+         one of the improved architecture, which fits any number"
     )]
     NetworkLanes {
         /// Its hash.

@@ -6,14 +6,14 @@ use warptape_kernels::StateError;
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     /// The bytes end early, or hold values that no stage wrote.
-    #[error("snapshot is damaged: {found}; an older snapshot or the log itself can be used")]
+    #[error("the snapshot is damaged: {found}; use an older one, or rebuild the state from the log")]
     Damaged {
         /// Description of the damage.
         found: String,
     },
     /// The snapshot was taken by another version of the software.
     #[error(
-        "{what} of version {found}, and this software reads version {known}; state has to be rebuilt from the log"
+        "{what} has version {found}, but this software reads version {known}; rebuild the state from the log"
     )]
     OtherVersion {
         /// Name of the versioned part.
@@ -25,8 +25,8 @@ pub enum StageError {
     },
     /// The snapshot was taken under another configuration of the stages.
     #[error(
-        "snapshot was taken under another stage configuration (fingerprint {found:016x}, now {expected:016x}); \
-         state has to be rebuilt from the log"
+        "the snapshot was taken under another stage configuration (fingerprint {found:016x}, now \
+         {expected:016x}); rebuild the state from the log"
     )]
     OtherConfig {
         /// Fingerprint of the configuration in force.

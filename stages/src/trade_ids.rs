@@ -119,15 +119,12 @@ impl fmt::Display for RepeatedTrades {
              {offset}"
         )?;
         if *untold > 0 {
-            write!(
-                formatter,
-                ", and trades of which it cannot be told, so far behind is their id: {untold}"
-            )?;
+            write!(formatter, ", and trades whose ids are too far behind to check: {untold}")?;
         }
         write!(
             formatter,
-            ". Either the same ticks were published twice, as `feed --again` does, and those that are not late count twice; or a producer \
-             gives different trades one id"
+            ". Either the same ticks were published twice (as with `feed --again`), and those that are not \
+             late count twice. Or a producer gives several trades the same id"
         )
     }
 }

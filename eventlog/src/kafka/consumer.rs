@@ -69,7 +69,7 @@ impl Reading {
             tracing::warn!(
                 ?source,
                 again = before - records.len(),
-                "records arrived a second time and are left out"
+                "records arrived a second time and are skipped"
             );
         }
         records
@@ -294,10 +294,9 @@ impl KafkaConsumer {
             tracing::warn!(
                 group = group.name,
                 instance_id,
-                "another process of the same name holds the place of this one in the group; waiting. The \
-                 place of a killed process becomes free when its session times out \
-                 (group.consumer.session.timeout.ms of the broker); never run two processes with the same \
-                 name"
+                "another process with the same name holds the place of this one in the group, so this one \
+                 waits. The place of a killed process becomes free after its session timeout (the broker's \
+                 group.consumer.session.timeout.ms). Never run two processes with the same name"
             );
         }
         if now < next_try {

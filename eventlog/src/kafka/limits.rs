@@ -27,12 +27,12 @@ pub(super) fn check(options: &KafkaOptions) -> Result<(), LogError> {
 fn too_low(descriptors: Option<u64>, address_bytes: Option<u64>) -> Option<String> {
     if let Some(limit) = descriptors.filter(|limit| *limit < DESCRIPTORS_MIN) {
         return Some(format!(
-            "this process may open only {limit} files (`ulimit -n`) and needs {DESCRIPTORS_MIN}"
+            "this process may open only {limit} files (`ulimit -n`) but needs {DESCRIPTORS_MIN}"
         ));
     }
     let limit = address_bytes.filter(|limit| *limit < ADDRESS_BYTES_MIN)?;
     Some(format!(
-        "this process may have only {limit} bytes of memory (`ulimit -v`) and needs {ADDRESS_BYTES_MIN}"
+        "this process may have only {limit} bytes of memory (`ulimit -v`) but needs {ADDRESS_BYTES_MIN}"
     ))
 }
 

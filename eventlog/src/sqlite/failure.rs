@@ -74,8 +74,8 @@ pub(super) fn explain(url: &str, access: Access, doing: &str, error: rusqlite::E
         // Only the progress handler of a log's connection causes this error here.
         ErrorCode::OperationInterrupted => unreadable(
             format!(
-                "the log is damaged, or crafted to keep its readers busy: {doing} takes more steps than any \
-                 real log needs ({STEPS_MAX}, STEPS_MAX, or by the size of the file)"
+                "the log is damaged, or made to keep its readers busy: {doing} takes more steps than a real \
+                 log needs (limit STEPS_MAX, {STEPS_MAX}, or by file size)"
             ),
             DAMAGED_ACTION,
         ),

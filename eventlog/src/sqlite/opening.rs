@@ -111,8 +111,9 @@ fn judge(file: &LogFile, connection: &Connection, found: &Found, own: &Own) -> R
                 count => format!("{count} transactions are lost"),
             };
             let found = format!(
-                "{missing}: the log has {}, but its head {} records {}{}; the write-ahead log is missing, cut or damaged, or the \
-                 file is an older copy, or power was lost under log.durability = \"process\"",
+                "{missing}: the log has {}, but its head {} records {}{}. The write-ahead log is missing, \
+                 cut or damaged, the file is an older copy, or power was lost under log.durability = \
+                 \"process\"",
                 own.transactions,
                 path.display(),
                 head.transactions,
@@ -120,15 +121,15 @@ fn judge(file: &LogFile, connection: &Connection, found: &Found, own: &Own) -> R
             );
             let how = match own.is_open {
                 true => "put the file back together with its -wal and -head",
-                false => "put the newer file back, or remove the head if the older one is meant",
+                false => "put the newer file back, or remove the head to use the older one",
             };
             (found, action(how))
         }
         Found::Absent | Found::Damaged if own.is_open => {
             let state = if matches!(found, Found::Absent) { "is missing" } else { "is damaged" };
             let found = format!(
-                "its head {} {state}, although the log was not closed: the latest commits may be missing \
-                 too, with the write-ahead log",
+                "its head {} {state}, although the log was not closed: the write-ahead log may be missing \
+                 too, with the latest commits",
                 path.display(),
             );
             let how = "copy a log together with the files beside it (its name with -wal and -head), or with `warptape log backup`";

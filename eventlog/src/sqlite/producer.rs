@@ -197,7 +197,7 @@ impl Producer for SqliteProducer {
             return Err(LogError::Aborted {
                 url: self.file.url.clone(),
                 transactional_id: self.transactional_id.clone(),
-                cause: "its owner gave up what it stands for".to_owned(),
+                cause: "its process no longer owns the partitions of the transaction".to_owned(),
             });
         }
         let open = self.open.as_ref().expect("it was just found open");

@@ -66,8 +66,8 @@ pub enum BarSpecError {
     },
     /// The interval is too short for the lateness.
     #[error(
-        "`{spec}`: with an allowed lateness of {allowed_lateness_ns} ns up to {open} bars of a symbol can be open, \
-         {OPEN_BARS_MAX} are allowed: use a longer interval or less lateness"
+        "`{spec}`: with an allowed lateness of {allowed_lateness_ns} ns, up to {open} bars of a symbol can \
+         be open, but the limit is {OPEN_BARS_MAX}. Use a longer interval or less lateness"
     )]
     Open {
         /// The specification.

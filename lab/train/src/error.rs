@@ -8,7 +8,7 @@ use warptape_network::NetworkError;
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     /// An option is out of range.
-    #[error("{name} is {found}, and must be {expected}")]
+    #[error("{name} is {found}; it must be {expected}")]
     Option {
         /// The option.
         name: &'static str,

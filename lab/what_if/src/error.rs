@@ -90,7 +90,7 @@ pub enum WhatIfError {
     /// The time lies outside the window.
     #[error(
         "--lose {lane}@…: the time is {after_s:.3} s after the beginning of the recorded window, which lasts \
-         {window_s:.3} s; give a time within it, or +SECONDS after its beginning"
+         {window_s:.3} s. Give a time within the window, or +SECONDS after its beginning"
     )]
     TimeOutside {
         /// The lane.
@@ -124,7 +124,8 @@ pub enum WhatIfError {
     },
     /// The scheduler refused an input.
     #[error(
-        "the scheduler refused the input {input} of the model at {at_ns} ns: {error}; run `warptape replay verify`, and report a bug if it is identical"
+        "the scheduler refused the input {input} of the model at {at_ns} ns: {error}; run `warptape replay \
+         verify`, and report a bug if it finds no difference"
     )]
     Refused {
         /// The input's name.

@@ -105,7 +105,7 @@ impl Recording {
         read_recorded(log, journal, window, &mut each, progress)?;
         let nothing = || WhatIfError::NothingArrived {
             what: format!(
-                "{}: what is asked for of the journal {:?} partition {}",
+                "{}: the requested part of the journal {:?} partition {}",
                 log.url(),
                 journal.0,
                 journal.1

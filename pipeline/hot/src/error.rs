@@ -19,8 +19,8 @@ pub enum HotError {
     },
     /// The keys belong to another version of Warptape.
     #[error(
-        "{url}: {key} is {found:?}, this version writes layout {expected:?}; use another hot_state.prefix, or delete the \
-         keys of this one"
+        "{url}: {key} is {found:?}, but this version writes layout {expected:?}; use another \
+         hot_state.prefix, or delete the keys of this one"
     )]
     Layout {
         /// The server.
@@ -34,8 +34,8 @@ pub enum HotError {
     },
     /// A value that this version did not write.
     #[error(
-        "{url}: {key}{} cannot be read: {cause}; delete the key, a running pipeline writes it anew, a result when it \
-         connects next",
+        "{url}: {key}{} cannot be read: {cause}. Delete the key: a running pipeline writes it again (a \
+         result when it next connects)",
         .field.as_ref().map_or_else(String::new, |field| format!(" field {field:?}"))
     )]
     Value {
@@ -50,7 +50,8 @@ pub enum HotError {
     },
     /// The written values are gone, because the server was emptied or restarted. The writer begins anew.
     #[error(
-        "{url}: the server was emptied, or another process began anew; hot state is taken up again from the log"
+        "{url}: the server was emptied, or another process started over; hot state is written again from the \
+         log"
     )]
     Emptied {
         /// The server.

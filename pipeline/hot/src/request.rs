@@ -28,8 +28,8 @@ pub struct RequestState {
 pub enum UnknownRequest {
     /// Not in Redis.
     #[error(
-        "{source_name} has no result of request {request_id:?}: it was not answered, or it expired \
-         (hot_state.result_ttl_s); with `--hot-state memory` it is looked up in the log"
+        "{source_name} has no result of request {request_id:?}: it was not answered, or the answer expired \
+         (hot_state.result_ttl_s). `--hot-state memory` looks it up in the log"
     )]
     InRedis {
         /// The requested id.
@@ -39,8 +39,8 @@ pub enum UnknownRequest {
     },
     /// Not in the log.
     #[error(
-        "{source_name} has no result of request {request_id:?} in {topic}: it was not answered yet, or so long ago that \
-         the log has dropped it; `warptape run` answers requests, and a request must be in {requests} to be answered"
+        "{source_name} has no result of request {request_id:?} in {topic}: it was not answered yet, or the \
+         log has dropped the answer. `warptape run` answers the requests in {requests}"
     )]
     InLog {
         /// The request asked for.

@@ -16,8 +16,8 @@ pub enum DecimalError {
     Empty,
     /// Other characters than digits and one point: signs, NaN, inf, spaces; exponents outside CSV files.
     #[error(
-        "digits with at most one decimal point, such as 61837.63 (no NaN or inf; a minus sign needs \
-         `signed=yes` in the mapping, other marks need `decimal` or `thousands`)"
+        "digits with at most one decimal point, such as 61837.63, not NaN or inf. In a mapping, `signed=yes` \
+         allows minus signs, and `decimal` or `thousands` other marks"
     )]
     NotDecimal,
     /// A number above 0 that rounds to 0.

@@ -53,7 +53,7 @@ pub enum SourceError {
     },
     /// The CSV file has no mapping, and its name is not that of a known dump.
     #[error(
-        "{}: the name is not that of a Binance dump (BTCUSDT-trades-2024-08-08.csv, -aggTrades-, \
+        "{}: the file is not named like a Binance dump (BTCUSDT-trades-2024-08-08.csv, -aggTrades-, \
          -bookTicker-); give the meaning of its columns with --map, such as --map \
          symbol=sym,time=ts:ms,price=px,size=qty",
         path.display()
@@ -88,8 +88,8 @@ pub enum SourceError {
     },
     /// The rows are not in the order of their times; none was published.
     #[error(
-        "{}: {found}: `run` treats such ticks as late or rejects them, so nothing is published; --sort feeds \
-         the rows in the order of their times, --keep-order in file order",
+        "{}: {found}. `run` treats such ticks as late or rejects them, so nothing is published. Use --sort \
+         to feed the rows in the order of their times, or --keep-order for file order",
         path.display()
     )]
     OutOfOrder {
@@ -101,10 +101,10 @@ pub enum SourceError {
     /// The times have a large gap; no row was published.
     #[error(
         "{}:{line}: {found}, and `run` rejects the first ticks after a gap of more than {limit} \
-         (`stages.future_max_ms`), so nothing is published; with --follow-gaps, `run` follows the gap, and \
-         ticks of other feeds that are further behind become late; --keep-order, without --sort, feeds the \
-         rows in file order: the first ticks after the gap become dead letters, and `dlq replay` sends them \
-         again",
+         (`stages.future_max_ms`). So nothing is published. With --follow-gaps, `run` follows the gap, and \
+         ticks of other feeds that lie further behind become late. With --keep-order, without --sort, the \
+         rows are fed in file order: the first ticks after the gap become dead letters, and `dlq replay` \
+         sends them again",
         path.display()
     )]
     Gap {
@@ -119,9 +119,9 @@ pub enum SourceError {
     },
     /// Numbers exceed the range of a tick; none was published.
     #[error(
-        "{}: {count} lines have numbers that a tick cannot hold, the first is line {line}: {problem}; \
-         nothing is published: --round 9 rounds prices and sizes with too many decimals, --skip-bad leaves \
-         the lines out",
+        "{}: {count} lines have numbers that a tick cannot hold, the first in line {line}: {problem}. \
+         Nothing is published. Use --round 9 to round prices and sizes with too many decimals, or --skip-bad \
+         to leave the lines out",
         path.display()
     )]
     Unfit {

@@ -85,7 +85,7 @@ impl<R: Read> Read for Checked<R> {
         if read == 0 && !buffer.is_empty() && self.crc.sum() != self.expected {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "its checksum is not that of the archive",
+                "its checksum differs from the one in the archive",
             ));
         }
         Ok(read)

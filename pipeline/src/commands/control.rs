@@ -74,8 +74,8 @@ fn processes(log: &dyn EventLog, args: &ControlArgs, settings: &Settings) -> any
     };
     if told.is_empty() {
         return Err(UsageError(format!(
-            "no process has a journal in {url}, so there is none to command: start \
-                                       one with `warptape run`"
+            "no process has written a journal in {url}, so no process can be commanded: start one with \
+             `warptape run`"
         ))
         .into());
     }

@@ -77,7 +77,7 @@ async fn converse(server: Server) -> anyhow::Result<()> {
                 .to_owned(),
         )
         .into()),
-        Err(error) => Err(error).context("the client's first request"),
+        Err(error) => Err(error).context("cannot serve the client's first request"),
     }
 }
 

@@ -244,7 +244,7 @@ fn require_journal(log: &dyn EventLog, config: &EngineConfig) -> anyhow::Result<
     ensure!(
         config.ordinal < partitions,
         "engine.ordinal = {}, but the journal {} has {partitions} partitions, one for each process of the \
-         group: use a smaller ordinal, or create topics with a greater topics.journal_partitions",
+         group. Use a smaller ordinal, or create topics with a greater topics.journal_partitions",
         config.ordinal,
         config.core.topics.journal,
     );

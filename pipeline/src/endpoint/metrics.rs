@@ -101,9 +101,9 @@ metrics! {
     KAFKA_QUEUED = Gauge "kafka_client_queued_records" "" ["client"] "Records in the Kafka client that are not sent or not acknowledged yet.";
     KAFKA_ROUND_TRIP = Gauge "kafka_client_round_trip_p99" "seconds" ["client"] "99th percentile of the round trip of recent requests, for the slowest broker.";
 
-    LAG_RECORDS = Gauge "partition_lag_records" "" ["partition"] "Tick records in the log that are not committed yet; absent while the end of the partition is unknown.";
-    OPEN_RECORDS = Gauge "partition_open_records" "" ["partition"] "Tick records that are not committed and cannot be read yet, because they are in or behind an open transaction of a producer; absent while the end of the partition is unknown.";
-    LAG = Gauge "partition_lag" "seconds" ["partition"] "Age of the first tick record that is not committed, since this process first saw it in the log; absent while the end of the partition is unknown. A record that is older than the process counts from the start of the process.";
+    LAG_RECORDS = Gauge "partition_lag_records" "" ["partition"] "Uncommitted tick records in the log. Absent while the end of the partition is unknown.";
+    OPEN_RECORDS = Gauge "partition_open_records" "" ["partition"] "Uncommitted tick records that cannot be read yet, because they are in or behind an open transaction of a producer. Absent while the end of the partition is unknown.";
+    LAG = Gauge "partition_lag" "seconds" ["partition"] "Age of the first uncommitted tick record, since this process first saw it in the log. Absent while the end of the partition is unknown. A record that is older than the process counts from the start of the process.";
     WATERMARK_DELAY = Gauge "partition_watermark_delay" "seconds" ["partition"] "Clock of this machine less the watermark of the partition. Ticks before the watermark are late.";
     PARTITION_ROWS = Gauge "partition_waiting_rows" "" ["partition"] "Rows of the partition that wait in host memory for a lane.";
     PARTITION_BYTES = Gauge "partition_waiting" "bytes" ["partition"] "Bytes of the rows of the partition that wait in host memory for a lane.";
@@ -112,7 +112,7 @@ metrics! {
                                                             restored, then 1.";
 
     TICK_TO_SIGNAL = Histogram "tick_to_signal" "seconds" [] "Time from the read of the tick record that causes a signal to the commit of the signal.";
-    READ_TO_SEAL = Histogram "read_to_seal" "seconds" [] "Time from the read of the tick record that causes a signal until the signal is sealed: in queues, on lanes, and waiting for the previous commit.";
+    READ_TO_SEAL = Histogram "read_to_seal" "seconds" [] "Time from the read of the tick record that causes a signal to the seal of the signal. It is spent in queues, on lanes, and waiting for the previous commit.";
     COMMIT = Histogram "commit" "seconds" [] "Time from the seal of a transaction to its commit, repeated attempts included.";
     BATCH_WAIT = Histogram "batch_wait" "seconds" [] "Waiting time of the oldest row of a batch, when the batch is sent to its lane.";
     BATCH_SERVICE = Histogram "batch_service" "seconds" [] "Time that a lane works on a batch.";
@@ -154,7 +154,7 @@ metrics! {
     RISK_TASKS = Gauge "risk_tasks" "" [] "Risk tasks admitted and not done yet.";
     RISK_WAITING = Gauge "risk_tasks_waiting" "" [] "Risk tasks with units that no lane has begun.";
 
-    SHADOW = Counter "shadow_choices" "" ["policy", "choice"] "Choices at which a policy of risk.shadow was asked, by comparison with the actual choice: the same (also if there was nothing else to choose), another, or not comparable, because the policy named a lane before any lane had taken the task. Slices that were drawn at random, aged, reserved or stolen do not count, nor do split tasks.";
+    SHADOW = Counter "shadow_choices" "" ["policy", "choice"] "Choices at which a policy of risk.shadow was asked, compared with the actual choice: `same`, `other` or `before`. `same` includes choices without an alternative. `before` means that no lane had taken the task yet when the policy named one. Slices that were drawn at random, aged, reserved or stolen do not count, nor do split tasks.";
 
     LANES_WANTED = Gauge "lanes_wanted" "" [] "Number of lanes that this process wants, decided in its last autoscaling window. Absent if autoscale.policy is off, before the first whole window, and while the process ends.";
     LANES_LOAD = Gauge "lanes_wanted_load" "" [] "Load behind lanes_wanted, in fully busy lanes, without waiting work. Absent whenever lanes_wanted is.";

@@ -81,7 +81,7 @@ pub(super) fn table_named(name: &str) -> Result<&'static Table, UsageError> {
     let found = tables.iter().copied().find(|table| table.name == name);
     found.ok_or_else(|| {
         let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
-        UsageError(format!("no table {name:?}; tables are {}", names.join(", ")))
+        UsageError(format!("there is no table {name:?}; the tables are {}", names.join(", ")))
     })
 }
 

@@ -23,8 +23,8 @@ pub enum EngineError {
     #[error(
         "{topic}/{ordinal} offset {offset}: this version cannot read the newest record of this process's \
          journal: {error}. If a newer version of warptape wrote it, run that version. If another program \
-         wrote it, keep that program from writing to {topic}, and choose an engine.ordinal whose partition \
-         of the topic is unused, because this chain cannot be continued"
+         wrote it, this chain cannot be continued. Keep that program from writing to {topic}, and choose an \
+         engine.ordinal whose partition of the topic is unused"
     )]
     JournalTail {
         /// Journal topic.
@@ -53,8 +53,8 @@ pub enum EngineError {
     /// Another consumer group has written the journals.
     #[error(
         "{topic}/{ordinal}: group {other:?} has written this journal, but this process belongs to group \
-         {group:?}, and a log has only one group: set engine.group = {other:?} to continue, or give \
-         {group:?} its own topics (topics.prefix)"
+         {group:?}. A log has only one group: set engine.group = {other:?} to continue, or give {group:?} \
+         its own topics (topics.prefix)"
     )]
     OtherGroup {
         /// Journal topic.
@@ -78,8 +78,8 @@ pub enum EngineError {
     },
     /// The ticks end before the committed offset.
     #[error(
-        "{topic}/{partition} ends at offset {end}, but records up to {committed} were processed: the \
-         partition has lost its end, or the topic was recreated; restore the records, or use other topics \
+        "{topic}/{partition} ends at offset {end}, but records up to {committed} were processed. The \
+         partition has lost its end, or the topic was recreated: restore the records, or use other topics \
          for new data (topics.prefix)"
     )]
     TicksEnd {
@@ -94,7 +94,7 @@ pub enum EngineError {
     },
     /// A topic takes smaller records than the engine may have to write.
     #[error(
-        "topic {topic:?} accepts records of up to {bytes_max} bytes, but some need {needed}: raise \
+        "topic {topic:?} accepts records of up to {bytes_max} bytes, but some need {needed}. Raise \
          max.message.bytes of the topic, and message.max.bytes in kafka.properties if it is set"
     )]
     TopicTakesTooLittle {
@@ -108,8 +108,8 @@ pub enum EngineError {
     /// The journal ends before an entry with an anchor in a second place.
     #[error(
         "{place} has an anchor of sequence {anchored_sequence} of {topic}/{ordinal}, but this journal ends \
-         before sequence {next_sequence}: it was cut, or an older log is in its place; `warptape replay \
-         verify --from-anchor {place}` shows what is missing. Restore the log; if it is lost for good, move \
+         before sequence {next_sequence}. It was cut, or an older log is in its place; `warptape replay \
+         verify --from-anchor {place}` shows what is missing. Restore the log. If it is lost for good, move \
          {place} away, and the process begins a new one"
     )]
     RolledBack {
@@ -127,9 +127,9 @@ pub enum EngineError {
     /// An entry of the journal differs from the one anchored in a second place.
     #[error(
         "{place} has an anchor of sequence {sequence} of {topic}/{ordinal}, but this journal has another \
-         entry there: this entry or an earlier one was rewritten, or this is another log; `warptape replay \
-         verify --from-anchor {place}` compares all anchors. Restore the log; if this log is right, move \
-         {place} away, and the process begins a new one"
+         entry there. An entry was rewritten, or this is another log; `warptape replay verify --from-anchor \
+         {place}` compares all anchors. Restore the log. If this log is right, move {place} away, and the \
+         process begins a new one"
     )]
     Rewritten {
         /// The place of the anchor.
@@ -175,7 +175,7 @@ fn odds_words(topic: &str, group: &str, odds: &[(i32, Odds)]) -> String {
         odds.iter().map(|(partition, odds)| format!("{partition}:{}", odds.outputs)).collect();
     format!(
         "{}. Journal entries are lost, or another program has written outputs: restore the entries, or \
-         continue after the last output with `warptape run --accept-loss {}`; the decisions in between then \
+         continue after the last output with `warptape run --accept-loss {}`. The decisions in between then \
          stay missing from the journal",
         all.join("; "),
         offsets.join(",")

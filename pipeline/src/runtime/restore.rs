@@ -194,8 +194,8 @@ pub(super) fn tell_removed(removed: &Command, topic: &str) {
     }
     if is_emptied {
         tracing::warn!(
-            "{topic}/{partition} begins at offset {first}, and no snapshot covers the removed records: the \
-             state is computed from the remaining ones, so the first bar of each symbol may lack trades, \
+            "{topic}/{partition} begins at offset {first}, and no snapshot covers the removed records. The \
+             state is computed from the remaining ones: the first bar of each symbol may lack trades, \
              indicators start over, and symbol numbers and late ticks may differ from before"
         );
     } else {

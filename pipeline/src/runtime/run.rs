@@ -68,7 +68,8 @@ fn hold_control(
     }
     let TopicPartition { topic, partition } = commands;
     tracing::warn!(
-        "{topic}/{partition}: by the answers, the next command is at offset {next}, not at the offset that group {group} has committed"
+        "{topic}/{partition}: the next command after the last answer is at offset {next}, which differs from the offset \
+         that group {group} has committed"
     );
     Ok((next, core.with_next_control(commands.clone(), next)))
 }

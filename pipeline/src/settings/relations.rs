@@ -85,7 +85,7 @@ pub(super) fn relations(
             effective,
             "journal.anchor_log",
             Some("log.url"),
-            "a log other than log.url, so that a cut of one is noticed in the other",
+            "a log other than log.url, which shows if entries of log.url are lost",
         ));
     }
     let venues = settings.stages.lateness_by_venue_ns.len();

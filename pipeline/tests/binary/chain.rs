@@ -305,7 +305,7 @@ fn mistakes(path: &Path) {
         &["why", "SYNTH:AAZZ@2024-08-08T00:00:00Z"],
         "knows no symbol \"SYNTH:AAZZ\"; did you mean SYNTH:AAA",
     );
-    refused(&["why", "SYNTH:AAAA@2026-11-24T10:00:00Z"], "its bars end from 2024-08-08T00:00:0");
+    refused(&["why", "SYNTH:AAAA@2026-11-24T10:00:00Z"], "Its bars end from 2024-08-08T00:00:0");
     refused(&["why", "request:nobody"], "no answer to the risk request \"nobody\"");
     refused(&["why", "batch:99999999"], "has no batch 99999999");
     refused(&["why", "nonsense"], "SYMBOL@TIME");

@@ -200,7 +200,7 @@ fn replay_sends_to_what_the_pipeline_reads_and_nowhere_else() {
     assert_eq!((before("ticks"), before("risk.requests")), (vec![2, 4], vec![0, 1]), "{said}");
     let count = |part: &str| said.lines().filter(|line| line.contains(part)).count();
     assert_eq!(count("which the pipeline does not read: not sent"), 10, "{said}");
-    assert!(said.contains("1   from signals partition 0, as they say, which"), "{said}");
+    assert!(said.contains("1   name signals partition 0 as their source, which"), "{said}");
     let said = dlq(folder, &["replay", "--from", "0", "--to", "100"]);
     assert_eq!(outputs.map(before), expected, "{said}");
 }

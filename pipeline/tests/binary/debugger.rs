@@ -125,7 +125,7 @@ fn scripts_get_the_entries_of_which_a_condition_holds() {
             texts(&warptape_with(path, &[&["replay", "debug"], arguments, &LOG].concat(), &[]), 2);
         assert!(error.contains(expected), "{expected:?} is missing in {error}");
     };
-    refused(&[], "give `-o table` or `-o json`");
+    refused(&[], "Give `-o table` or `-o json`");
     for at in ["99999999", "offset:99999999", "2100-01-01T00:00:00Z"] {
         refused(&["--at", at, "-o", "table"], "partition 0 has the sequences 0 to ");
     }

@@ -111,7 +111,7 @@ fn a_sorted_dump_with_a_gap_is_refused_or_followed_whatever_the_batch() {
         for expected in [
             "BTCUSDT-aggTrades-2024-08.csv:2: times jump ahead by 19.999 days, and",
             "more than 4 days (`stages.future_max_ms`)",
-            "with --follow-gaps, `run` follows the gap, and ticks of other feeds",
+            "With --follow-gaps, `run` follows the gap, and ticks of other feeds",
             "--keep-order, without --sort",
             "`dlq replay` sends them again",
         ] {

@@ -124,5 +124,5 @@ fn a_batch_that_unpacks_without_bound_is_one_dead_letter_and_reading_goes_on() {
     // A batch cannot be sent again, nor a record of 5 MB to a topic that refuses it unpacked.
     let (out, error) = texts(&warptape(market.path(), &market.arguments(&["dlq", "replay"], &market.url)), 0);
     assert!(out.contains(&format!("kept back  {letter_count:>8}")), "{out}");
-    assert!(error.contains("have the producer send them again, in smaller batches"), "{error}");
+    assert!(error.contains("Have the producer send them again, in smaller batches"), "{error}");
 }

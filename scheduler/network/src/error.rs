@@ -12,7 +12,7 @@ pub enum NetworkError {
     NotANetwork,
     /// The bytes are of another version.
     #[error(
-        "the network has format version {version}, and this release reads version 1: train it anew, or use a newer release"
+        "the network has format version {version}, but this release reads version 1: train it anew, or use a newer release"
     )]
     Version {
         /// Their version.
@@ -24,7 +24,9 @@ pub enum NetworkError {
     )]
     Damaged,
     /// The bytes are more than a network may have.
-    #[error("the network has {bytes} bytes, and {BYTES_MAX} is the most: train one with smaller layers")]
+    #[error(
+        "the network has {bytes} bytes, but at most {BYTES_MAX} are allowed: train one with smaller layers"
+    )]
     TooLarge {
         /// Their number.
         bytes: usize,
@@ -36,7 +38,7 @@ pub enum NetworkError {
         architecture: u8,
     },
     /// The network is for an impossible number of lanes.
-    #[error("the network is for {lanes} lanes; a network is for 1 to {LANES_MAX}")]
+    #[error("the network is for {lanes} lanes; it must be for 1 to {LANES_MAX}")]
     Lanes {
         /// The number.
         lanes: usize,
@@ -64,7 +66,7 @@ pub enum NetworkError {
         outputs: usize,
     },
     /// A layer shifts by too many bits.
-    #[error("output {output} of a layer is shifted by {shift} bits, and {SHIFT_MAX} is the most")]
+    #[error("output {output} of a layer is shifted by {shift} bits, but at most {SHIFT_MAX} are allowed")]
     Shift {
         /// The output.
         output: usize,

@@ -355,7 +355,7 @@ fn groups_move_to_devices_when_their_batches_pay_and_back_when_they_do_not() {
         place 0/0 on 1 epoch 2: Device for 60 rows, device from 48 (host 600, device 459)
         dispatch 1 to 1: 0/0:7 (7 rows, 7 bytes, Idle, oldest 110, finish 130)
         > 140 released 0 0 0 1
-        error: group 0 of partition 0 is not leaving lane 0 with epoch 1; report Released once after Release, unless the lane is lost or the partition gone
+        error: group 0 of partition 0 is not leaving lane 0 with epoch 1. Report Released once after Release, unless the lane is lost or the partition gone
         > 150 complete 1 1 407
         > 250 arrive 0 0:2
         dispatch 2 to 1: 0/0:2 (2 rows, 2 bytes, Idle, oldest 250, finish 366)
@@ -397,7 +397,7 @@ fn a_lane_that_is_lost_before_it_lets_go_takes_the_partition_with_it() {
         fence 3: 1 groups, gone
         restore 0 for 3
         > 140 released 0 0 3 1
-        error: group 0 of partition 0 is not leaving lane 3 with epoch 1; report Released once after Release, unless the lane is lost or the partition gone
+        error: group 0 of partition 0 is not leaving lane 3 with epoch 1. Report Released once after Release, unless the lane is lost or the partition gone
         > 150 measured 9 1:1
         error: lane 9 does not exist; lanes are numbered from 0 to 3
         > 150 measured 1 0:1

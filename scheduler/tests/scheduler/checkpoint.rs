@@ -92,7 +92,7 @@ fn what_is_learnt_is_in_the_state_and_its_hash() {
     assert!(matches!(changed(&passed().checkpoint(), 4), Err(CheckpointError::Damaged(_))));
     assert!(matches!(changed(&plain_bytes, 5), Err(CheckpointError::Damaged(_))));
     let nothing = Scheduler::from_checkpoint(&[&[5], &learnt_bytes[1..], &[0, 0, 0]].concat());
-    let words = "it says nothing that version 4 does not say".to_owned();
+    let words = "its contents need only version 4".to_owned();
     assert_eq!(nothing.unwrap_err(), CheckpointError::Damaged(words));
     // These are the bytes of a scheduler without a start, followed by learnt state all the same.
     let mut before_the_start = Scheduler::new().checkpoint();

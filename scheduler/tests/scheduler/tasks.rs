@@ -589,11 +589,11 @@ fn later_rounds_come_in_whatever_is_known() {
         > 40 task 0 first=1
         admit 0: Interactive of a, 2 known
         > 50 task 0 first=2
-        error: task 0 has a wrong number: a request has the number 2 or a higher one; a later round (first_unit above 0) has the number of its request, after Finish
+        error: task 0 has a wrong number. A request needs number 2 or higher; a later round (first_unit above 0) has the number of its request, after Finish
         > 60 task 1
-        error: task 1 has a wrong number: a request has the number 2 or a higher one; a later round (first_unit above 0) has the number of its request, after Finish
+        error: task 1 has a wrong number. A request needs number 2 or higher; a later round (first_unit above 0) has the number of its request, after Finish
         > 70 task 3 first=1
-        error: task 3 has a wrong number: a request has the number 2 or a higher one; a later round (first_unit above 0) has the number of its request, after Finish
+        error: task 3 has a wrong number. A request needs number 2 or higher; a later round (first_unit above 0) has the number of its request, after Finish
         > 80 done 0 1 100
         finish 1: 1 slices, 100 ns
         slice 2 of 0 on 0: 1..2 (Interactive of a after 100, 1 waiting, 100000000 fs, finish 180)

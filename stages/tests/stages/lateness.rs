@@ -104,5 +104,5 @@ fn what_cannot_be_is_refused() {
     let hour = BTreeMap::from([("FAR".to_owned(), 3_600 * SECOND_NS)]);
     let bars = vec!["250ms".parse().unwrap()];
     let many = mistakes(StageConfig { lateness_by_venue_ns: hour, bars, ..config() });
-    assert!(many[0].contains("use a longer interval or less lateness"), "{many:?}");
+    assert!(many[0].contains("Use a longer interval or less lateness"), "{many:?}");
 }

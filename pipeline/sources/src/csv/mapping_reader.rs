@@ -113,8 +113,9 @@ impl MappingReader {
     fn constant(&mut self, key: &str, constant: &str) -> Option<ColumnSource> {
         if !CONSTANT_KEYS.contains(&key) || constant.is_empty() {
             let allowed = CONSTANT_KEYS.join(", ");
-            self.problems
-                .push(format!("{key}='{constant}': only {allowed} may be constants, and not empty ones"));
+            self.problems.push(format!(
+                "{key}='{constant}': only {allowed} may be constants, and no constant may be empty"
+            ));
             return None;
         }
         if key == "date" && constant.parse::<Date>().is_err() {
@@ -319,7 +320,7 @@ mod tests {
         check_refused("symbol=s,time=0:ms,price=p,size=q", &["its number from 1", "needs time"]);
         check_refused(
             "symbol='',time=t:ms,price='5',size=q",
-            &["not empty ones", "may be constants", "needs symbol", "needs price"],
+            &["no constant may be empty", "may be constants", "needs symbol", "needs price"],
         );
         check_refused("symbol=s,time=t:ms,price=p,size=q,kind=k", &["kind is for"]);
         check_refused(

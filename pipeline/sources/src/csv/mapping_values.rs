@@ -114,13 +114,16 @@ pub(super) fn column_unit(key: &str, name: &str, unit: Option<&str>) -> Result<O
             let power = unit.strip_prefix('e').and_then(|power| power.parse().ok());
             let power = power.filter(|power| *power <= Scales::MAX);
             power.map(|power| Some(ColumnUnit::Power(power))).ok_or_else(|| {
-                format!("the unit of a number is a power of ten by which it is divided, e0 to e{}, as in {name}:e9; \
-                         give a column whose name holds a colon by its number", Scales::MAX)
+                format!(
+                    "the unit of a number is the power of ten that divides it, e0 to e{}, as in {name}:e9; if a \
+                     column's name has a colon, give its number",
+                    Scales::MAX
+                )
             })
         }
-        (_, Some(_)) => Err(
-            "only times, dates and numbers have a unit; give a column whose name holds a colon by its number"
-                .to_owned(),
-        ),
+        (_, Some(_)) => {
+            Err("only times, dates and numbers have a unit; if a column's name has a colon, give its number"
+                .to_owned())
+        }
     }
 }

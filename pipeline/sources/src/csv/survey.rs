@@ -103,7 +103,7 @@ impl FileSurvey<'_> {
         if limits.lateness_by_venue_ns.is_empty() {
             format!("more than {}", length_text(limits.lateness_ns))
         } else {
-            "more than their venue may".to_owned()
+            "more than their venue's lateness".to_owned()
         }
     }
 
@@ -137,7 +137,7 @@ impl FileSurvey<'_> {
         let behind = self.order.behind_others;
         if behind.rows > 0 {
             remarks.push(format!(
-                "{path}: {} rows lie {} behind rows of other venues, the farthest by {} in line {}: `run` \
+                "{path}: {} rows lie {} behind rows of other venues, the farthest by {} in line {}. `run` \
                  treats them as late unless `stages.lateness_by_venue` allows it",
                 behind.rows,
                 self.too_far(),

@@ -95,7 +95,7 @@ impl Zone {
     fn timestamp(&self, shown: DateTime) -> Result<Timestamp, String> {
         let ambiguous = self.zone.to_ambiguous_timestamp(shown);
         if matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. }) {
-            return Err(format!("a time that exists in {}, whose clocks skip this one", self.name));
+            return Err(format!("a time that exists in {}; its clocks skip this one", self.name));
         }
         ambiguous.earlier().map_err(|_| "a time after 1970 and before 2262".to_owned())
     }

@@ -15,8 +15,8 @@ pub fn whole(log: &dyn EventLog, letter: DeadLetter) -> Result<Result<DeadLetter
     if let Some(last_offset) = letter.last_offset {
         let DeadLetter { topic, partition, offset, .. } = letter;
         return Ok(Err(format!(
-            "the dead letter stands for a whole batch, {topic} partition {partition} offsets {offset} to \
-             {last_offset}, and holds none of its records: have the producer send them again, in smaller \
+            "the dead letter is for a whole batch, {topic} partition {partition} offsets {offset} to \
+             {last_offset}, and holds none of its records. Have the producer send them again, in smaller \
              batches"
         )));
     }
@@ -47,8 +47,8 @@ pub fn too_large(letter: &DeadLetter, bytes_max: usize) -> Option<String> {
     let bytes = letter.value.len() + letter.key.as_ref().map_or(0, Vec::len);
     (bytes > bytes_max).then(|| {
         format!(
-            "the record has {bytes} bytes, and {} takes at most {bytes_max} from this client: it was not \
-             sent; raise max.message.bytes of the topic, or have the producer send the record again",
+            "the record has {bytes} bytes, and {} takes at most {bytes_max} from this client, so it was not \
+             sent. Raise max.message.bytes of the topic, or have the producer send the record again",
             letter.topic
         )
     })

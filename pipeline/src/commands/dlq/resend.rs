@@ -231,7 +231,8 @@ impl Counts {
         }
         for ((topic, partition), count) in &self.refused {
             text += &format!(
-                "refused    {count:>8}   from {} partition {partition}, as they say, which the pipeline does not read: not sent\n",
+                "refused    {count:>8}   name {} partition {partition} as their source, which the pipeline \
+                 does not read: not sent\n",
                 printable_line(topic)
             );
         }

@@ -150,16 +150,16 @@ impl Far {
     pub fn refused(&self, inputs: &[FeedInput]) -> String {
         let todo = match self.fate {
             Fate::Late => {
-                "to merge files with overlapping times, name them all in one command, with a new log \
-                 (--log); feed older files into a new log too; --keep-order feeds the rows in file order"
+                "Name files with overlapping times in one command, with a new log (--log), to merge them. \
+                 Feed older files into a new log too. --keep-order feeds the rows in file order"
             }
             Fate::FirstOfMany | Fate::OneOfFew => {
-                "with --follow-gaps, `run` follows the gap, and ticks of other feeds that are further behind \
-                 become late; --keep-order feeds the rows in file order, and `dlq replay` sends the rejected \
-                 ones again"
+                "With --follow-gaps, `run` follows the gap, and ticks of other feeds that lie further behind \
+                 become late. With --keep-order, rows are fed in file order, and `dlq replay` sends the \
+                 rejected ones again"
             }
         };
-        format!("{}, so nothing is published: {todo}", self.says(inputs, "line"))
+        format!("{}. So nothing is published. {todo}", self.says(inputs, "line"))
     }
 
     /// Describes the row, its distance and its fate in `run`.

@@ -95,8 +95,8 @@ pub fn refuse_unfit(passed_over: &PassedOver) -> Result<(), UsageError> {
     match passed_over.unfit() {
         0 => Ok(()),
         unfit => Err(UsageError(format!(
-            "{} ticks were left out, because a tick cannot hold their numbers; for CSV files, --round rounds \
-             prices and sizes, and --skip-bad leaves such lines out",
+            "{} ticks were left out, because their numbers have too many digits. For CSV files, use --round \
+             to round prices and sizes, or --skip-bad to leave such lines out",
             HumanCount(unfit)
         ))),
     }

@@ -32,8 +32,8 @@ pub fn execute(args: &DebugArgs, settings: &Settings) -> anyhow::Result<ExitCode
     // A bad log is reported first: a terminal would not help.
     if args.output.is_none() && !(stdin().is_terminal() && is_terminal()) {
         return Err(UsageError(
-            "replay debug needs a terminal, and standard input or output is not one: to print entries \
-             instead, give `-o table` or `-o json`, with --break to select them and --count to limit them"
+            "replay debug needs a terminal as its standard input and output. Give `-o table` or `-o json` to \
+             print entries instead; --break selects them, and --count limits their number"
                 .to_owned(),
         )
         .into());

@@ -213,7 +213,7 @@ fn partitions(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<i32> {
     if requests != ticks || results != ticks {
         return Err(UsageError(format!(
             "{} has {ticks} partitions, {} {requests} and {} {results}: the numbers must be equal, so that \
-             requests meet the ticks of their symbols; delete and recreate the topics",
+             requests meet the ticks of their symbols. Delete and recreate the topics",
             names.ticks, names.risk_requests, names.risk_results
         ))
         .into());

@@ -24,9 +24,9 @@ pub fn of(request: RiskRequest) -> Result<Vec<RiskRequest>, UsageError> {
     let count = problem.positions.len();
     if !is_stress && count > POSITIONS_MAX {
         return Err(UsageError(format!(
-            "{count} positions; value at risk takes at most {POSITIONS_MAX} and cannot be split, because the \
-             quantile of a sum is not the sum of quantiles; merge positions in the same instrument, or use \
-             `risk stress`, which is split"
+            "{count} positions are too many: value at risk takes at most {POSITIONS_MAX}. It cannot be \
+             split, because the quantile of a sum is not the sum of quantiles. Merge positions in the same \
+             instrument, or use `risk stress`, which is split"
         )));
     }
     if !is_stress || count <= POSITIONS {

@@ -346,7 +346,8 @@ fn sweep_problem(recorded: &RecordedFlags, read_bars: ReadBars<'_>) -> anyhow::R
     };
     let count = rules.iter().map(combination_count).fold(0_usize, usize::saturating_add);
     if count > RULES_MAX {
-        let message = format!("{}: {count} rules; at most {RULES_MAX} are allowed", recorded.rules.display());
+        let message =
+            format!("{}: {count} rules, but at most {RULES_MAX} are allowed", recorded.rules.display());
         return Err(UsageError(message).into());
     }
     let rules: Vec<Value> = rules.into_iter().flat_map(combinations).collect();

@@ -104,7 +104,7 @@ impl Rows {
         let (mut rows, mut lines) = (Vec::new(), Vec::new());
         for Record { line, fields } in records {
             if fields.len() != columns.len() {
-                let message = format!("line {line}: {} cells, but {} columns", fields.len(), columns.len());
+                let message = format!("line {line}: {} cells for {} columns", fields.len(), columns.len());
                 return Err(mistake(path, &message));
             }
             let cell = |text: String| match text.trim() {
@@ -292,9 +292,9 @@ mod tests {
         assert_eq!(error("id\n"), "it has no rows");
         assert_eq!(error("id,strick\n"), "column `strick` is not one of id, strike");
         assert_eq!(error("id,id\na,b\n"), "column `id` occurs twice");
-        assert_eq!(error("id,strike\na\n"), "line 2: 1 cells, but 2 columns");
+        assert_eq!(error("id,strike\na\n"), "line 2: 1 cells for 2 columns");
         assert_eq!(error("id\n\n\"a\n"), "line 3: a quotation mark is not closed");
-        assert_eq!(error("id,strike\n\n\"a\nb\",1\nc\n"), "line 5: 1 cells, but 2 columns");
+        assert_eq!(error("id,strike\n\n\"a\nb\",1\nc\n"), "line 5: 1 cells for 2 columns");
         let rows =
             rows("id,strike\na,1\nb,1o\n", &["id", "strike"]).unwrap_or_else(|error| panic!("{error}"));
         let row = rows.iter().nth(1).expect("two rows");

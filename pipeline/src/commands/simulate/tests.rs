@@ -165,7 +165,7 @@ fn networks_that_cannot_be_used_are_said_with_their_file() {
     check("dqn:nowhere.network", "--policy \"dqn:nowhere.network\": nowhere.network cannot be read: ");
     check(&of_file("cut", &bytes[..100]), "cut cannot be used: the network's bytes are damaged");
     check(&of_file("other", b"something else"), "other cannot be used: this is no network");
-    check(&of_file("long", &[&bytes[..], &[0; 1 << 20]].concat()), "and 65536 is the most");
+    check(&of_file("long", &[&bytes[..], &[0; 1 << 20]].concat()), "but at most 65536 are allowed");
     check(
         &format!("dqn:{PAPER}"),
         "is for 16 lanes, but there are 4: train one for 4 lanes, or one of the architecture `improved`",

@@ -67,7 +67,7 @@ impl Form {
         Ok(match args.output {
             ListFormat::Json if is_chosen => {
                 let message =
-                    "--columns is for tables and CSV; JSON has all fields, so take those of interest there";
+                    "--columns is for tables and CSV; leave it out, because JSON always has all fields";
                 return Err(UsageError(message.to_owned()));
             }
             ListFormat::Json => Self::Json(integers),

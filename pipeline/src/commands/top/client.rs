@@ -34,7 +34,7 @@ pub enum Trouble {
     #[error("{0}")]
     Silent(String),
     /// The endpoint has a token, and the one presented is not it.
-    #[error("it wants a token: set endpoint.token, such as by WARPTAPE__ENDPOINT__TOKEN")]
+    #[error("it wants a token: set endpoint.token, for example with WARPTAPE__ENDPOINT__TOKEN")]
     Token,
     /// The endpoint cannot answer now, for this reason.
     #[error("{0}")]
@@ -50,7 +50,7 @@ pub enum Trouble {
         text: String,
     },
     /// The answer is not of this software's form.
-    #[error("{path} has another form than this software's: use `top` of the pipeline's version ({error})")]
+    #[error("{path} cannot be read ({error}): use `top` of the pipeline's version")]
     Form {
         /// Path of the page.
         path: String,

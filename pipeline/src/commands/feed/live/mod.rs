@@ -83,7 +83,8 @@ fn tickers(venue: LiveVenue, texts: &[String]) -> Result<Vec<String>, UsageError
     if tickers.len() > SYMBOLS_MAX {
         let count = tickers.len();
         return Err(UsageError(format!(
-            "--symbols: {count} symbols, and a feed takes {SYMBOLS_MAX}: start another feed for the others"
+            "--symbols: {count} symbols are too many; a feed takes {SYMBOLS_MAX}: start another feed for the \
+             others"
         )));
     }
     Ok(tickers.into_iter().collect())

@@ -10,7 +10,7 @@ use warptape_replay::utc;
 use warptape_sources::live::{ClockSummary, Cut, LiveCounts, LiveVenue, TradeGap};
 
 /// Remedy for clocks that are far apart.
-pub const CLOCK_REMEDY: &str = "times of receipt and of the venue's events are far apart: set this machine's clock (NTP), or look at the network";
+pub const CLOCK_REMEDY: &str = "times of receipt and of the venue's events are far apart: check this machine's clock (NTP) and the network";
 
 /// Describes what was received.
 pub fn counts(counts: &LiveCounts, connections: u64) -> String {

@@ -230,7 +230,7 @@ fn lists_in_rules_are_combined() {
     let list: Vec<i32> = (2..402).collect();
     let many = file(&json!([{"type": "ema-cross", "fast": list, "slow": list}]).to_string());
     let flags = format!("sweep --symbols A:X --bars 1m --rules {}", many.path().display());
-    check_error(&flags, "160000 rules; at most 20000");
+    check_error(&flags, "160000 rules, but at most 20000");
 }
 
 #[test]

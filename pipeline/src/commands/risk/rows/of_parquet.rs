@@ -30,7 +30,9 @@ pub(super) fn read(path: &Path, file: File) -> Result<Rows, UsageError> {
     let mut rows: Vec<Vec<Cell>> = Vec::new();
     for batch in builder.build().map_err(|error| wrong(&error))? {
         let batch = batch.map_err(|error| {
-            wrong(&format!("{error} (compression other than snappy is not read: write it so)"))
+            wrong(&format!(
+                "{error} (write the file uncompressed or with snappy: other compression is not read)"
+            ))
         })?;
         let first = rows.len();
         rows.resize_with(first + batch.num_rows(), Vec::new);
