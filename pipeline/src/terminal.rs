@@ -1,5 +1,5 @@
-//! Standard error, shared by log lines and a display: a line goes above a live display, which is drawn again below it,
-//! and waits for the end of a full screen.
+//! Standard error, shared by log lines and a display. A line goes above a live display, which is drawn again below it.
+//! It waits for the end of a full screen.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};

@@ -1,4 +1,5 @@
-//! Display of `run` and `demo`: the view of `top`, lines that are redrawn on a terminal, or elsewhere a line now and then.
+//! Display of `run` and `demo`: redrawn on a terminal, elsewhere a line now and then. The view of `top` may stand in its
+//! place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
