@@ -1,5 +1,6 @@
 //! A screen of its own in the terminal, and keys that all such screens share.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io;
 use std::panic::{set_hook, take_hook};
 use std::thread;
@@ -56,8 +57,11 @@ fn hold_panics(log: &Terminal) {
         if log.format() == LogFormat::Json || !log.is_covered() {
             return before(panic);
         }
-        let thread = thread::current();
-        tracing::error!(target: NOTICE, "thread {:?} {panic}", thread.name().unwrap_or("unnamed"));
+        let (thread, backtrace) = (thread::current(), Backtrace::capture());
+        let is_asked_for = backtrace.status() == BacktraceStatus::Captured;
+        let backtrace = if is_asked_for { format!("\n{backtrace}") } else { String::new() };
+        let name = thread.name().unwrap_or("unnamed");
+        tracing::error!(target: NOTICE, "thread {name:?} {panic}{backtrace}");
     }));
 }
 
