@@ -1,4 +1,4 @@
-//! Display of `run` and `demo`: redrawn on a terminal, elsewhere a line now and then. The view of `top` may stand in its
+//! Display of `run` and `demo`: redrawn on a terminal, elsewhere a line now and then. The view of `top` may take its
 //! place.
 
 use std::sync::Arc;

@@ -299,7 +299,7 @@ fn push_cut_pauses(text: &mut String, sides: &[Side; 2]) {
 }
 
 /// Columns of figures of both sides.
-const COSTS: [Head<'_>; 4] =
+const COSTS: [Head<'static>; 4] =
     [Head::text("", 16), Head::number("A"), Head::number("B"), Head::number("B - A")];
 /// The most important ones.
 const COSTS_FIRST: [&str; 2] = ["", "B - A"];
