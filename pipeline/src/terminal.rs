@@ -1,6 +1,7 @@
-//! Standard error, shared by log lines and a live display: a line goes above the display, which is drawn again below
-//! it.
+//! Standard error, shared by log lines and a display. A line goes above a live display, which is drawn again below it.
+//! It waits for the end of a full screen.
 
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,13 +10,57 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::logging::LogFormat;
 
+/// Greatest number of bytes of lines that wait for the end of a full screen.
+const HELD_MAX: usize = 256 << 10;
+
 /// Destination of log lines. Clones share the display.
 #[derive(Clone, Default)]
 pub struct Terminal {
     /// Format of lines.
     format: LogFormat,
-    /// The present display, which the command itself draws; `None` if there is none.
-    display: Arc<Mutex<Option<MultiProgress>>>,
+    /// The present display, which the command itself draws.
+    display: Arc<Mutex<Display>>,
+}
+
+/// Displays that lines must not tear.
+#[derive(Default)]
+enum Display {
+    /// None.
+    #[default]
+    None,
+    /// Lines below the log.
+    Live(MultiProgress),
+    /// A full screen, with the lines that wait for its end.
+    Full(Held),
+}
+
+/// Lines that wait: the newest ones.
+#[derive(Default)]
+struct Held {
+    lines: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Number of older lines left out.
+    left_out: u64,
+}
+
+impl Held {
+    fn push(&mut self, line: &[u8]) {
+        self.lines.push_back(line.to_owned());
+        self.bytes += line.len();
+        while self.bytes > HELD_MAX
+            && let Some(oldest) = self.lines.pop_front()
+        {
+            self.bytes -= oldest.len();
+            self.left_out += 1;
+        }
+    }
+
+    fn write(self, out: &mut impl Write) -> io::Result<()> {
+        if self.left_out > 0 {
+            writeln!(out, "({} older lines of the log are left out: write it to a file)", self.left_out)?;
+        }
+        self.lines.iter().try_for_each(|line| out.write_all(line))
+    }
 }
 
 impl Terminal {
@@ -36,25 +81,64 @@ impl Terminal {
 
     /// Writes lines above this display from now on.
     pub fn show(&self, display: MultiProgress) {
-        *self.lock() = Some(display);
+        *self.lock() = Display::Live(display);
     }
 
     /// Forgets the display.
     pub fn clear(&self) {
-        *self.lock() = None;
+        *self.lock() = Display::None;
+    }
+
+    /// Holds lines back while a full screen is shown, if they would go to a terminal.
+    pub fn cover(&self) -> Cover {
+        if io::stderr().is_terminal() {
+            *self.lock() = Display::Full(Held::default());
+        }
+        Cover(self.clone())
+    }
+
+    /// True if lines are held back.
+    pub fn is_covered(&self) -> bool {
+        matches!(*self.lock(), Display::Full(_))
+    }
+
+    /// Writes the lines that were held back, before all later ones.
+    fn uncover(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut display = self.lock();
+        let Display::Full(held) = &mut *display else { return Ok(()) };
+        let held = std::mem::take(held);
+        *display = Display::None;
+        held.write(out)
     }
 
     /// Writes without tearing the display.
     fn write_to(&self, out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-        let display = self.lock().clone();
-        match display {
-            Some(display) => display.suspend(|| out.write_all(bytes)),
+        let live = match &mut *self.lock() {
+            Display::Full(held) => {
+                held.push(bytes);
+                return Ok(());
+            }
+            Display::Live(live) => Some(live.clone()),
+            Display::None => None,
+        };
+        match live {
+            Some(live) => live.suspend(|| out.write_all(bytes)),
             None => out.write_all(bytes),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<MultiProgress>> {
+    fn lock(&self) -> MutexGuard<'_, Display> {
         self.display.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A full screen in front of the lines of a terminal, which are written when it is dropped.
+pub struct Cover(Terminal);
+
+impl Drop for Cover {
+    fn drop(&mut self) {
+        // A closed terminal shows no lines.
+        drop(self.0.uncover(&mut io::stderr()));
     }
 }
 
@@ -158,5 +242,35 @@ mod tests {
         let before = noted.0.lock().expect("nobody panics").len();
         terminal.write_to(&mut noted, b"and back\n").expect("it is written");
         assert_eq!(noted.0.lock().expect("nobody panics")[before..], ["and back\n"]);
+    }
+
+    #[test]
+    fn lines_wait_for_the_end_of_a_full_screen() {
+        let terminal = Terminal::default();
+        let mut out = Vec::new();
+        let uncovered = |terminal: &Terminal| {
+            let mut out = Vec::new();
+            terminal.uncover(&mut out).expect("memory takes all");
+            String::from_utf8(out).expect("text")
+        };
+        *terminal.lock() = Display::Full(Held::default());
+        terminal.clone().write_to(&mut out, b"a broker is gone\n").expect("it is held");
+        terminal.write_to(&mut out, b"and back\n").expect("it is held");
+        assert!(out.is_empty() && terminal.is_covered());
+        assert_eq!(uncovered(&terminal), "a broker is gone\nand back\n");
+        assert!(!terminal.is_covered());
+        terminal.write_to(&mut out, b"on\n").expect("it is written");
+        assert_eq!(out, b"on\n");
+        assert_eq!(uncovered(&terminal), "", "they are written once");
+
+        // The newest ones fit.
+        *terminal.lock() = Display::Full(Held::default());
+        let line = [&[b'x'; 1023][..], b"\n"].concat();
+        for _ in 0..HELD_MAX / 1024 + 3 {
+            terminal.write_to(&mut out, &line).expect("it is held");
+        }
+        let written = uncovered(&terminal);
+        assert!(written.starts_with("(3 older lines of the log are left out"), "{}", &written[..80]);
+        assert_eq!(written.lines().count(), 1 + HELD_MAX / 1024);
     }
 }

@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::ListFormat;
+
 /// Arguments of `warptape dlq`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape dlq list --log sqlite:market.db")]
@@ -26,12 +28,18 @@ pub enum DlqCommand {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape dlq list --log sqlite:market.db")]
 pub struct DlqListArgs {
-    /// Format of the output
-    #[arg(short, long, value_enum, default_value_t = DlqFormat::Text)]
-    pub output: DlqFormat,
+    /// Format of the list; JSON has the ticks that the original record holds
+    #[arg(short, long, value_enum, default_value_t = ListFormat::Table)]
+    pub output: ListFormat,
+    /// All columns, uncut, whatever the width of the terminal
+    #[arg(long)]
+    pub wide: bool,
+    /// Integers of JSON as strings, because jq and JavaScript change integers beyond 2^53
+    #[arg(long)]
+    pub raw: bool,
 }
 
-/// How dead letters are printed.
+/// How a dead letter is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DlqFormat {
     /// For people

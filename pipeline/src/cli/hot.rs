@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::ListFormat;
+
 /// Location of hot state.
 #[derive(Clone, Debug, Args)]
 pub struct HotStateArg {
@@ -41,9 +43,12 @@ Example: warptape hot get BINANCE:BTCUSDT -o json --hot-state redis://localhost"
 pub struct HotGetArgs {
     /// Symbol, `VENUE:TICKER`
     pub symbol: String,
-    /// Format of the output
-    #[arg(short, long, value_enum, default_value_t = HotFormat::Table)]
-    pub output: HotFormat,
+    /// Format of the output; JSON is one object, and CSV has the signals
+    #[arg(short, long, value_enum, default_value_t = ListFormat::Table)]
+    pub output: ListFormat,
+    /// All columns, uncut, whatever the width of the terminal
+    #[arg(long)]
+    pub wide: bool,
 }
 
 /// Arguments of `warptape hot result`.
@@ -60,9 +65,12 @@ pub struct HotResultArgs {
     /// Format of the output
     #[arg(short, long, value_enum, default_value_t = HotFormat::Table)]
     pub output: HotFormat,
+    /// All columns, uncut, whatever the width of the terminal
+    #[arg(long)]
+    pub wide: bool,
 }
 
-/// How hot state is printed.
+/// How a result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HotFormat {
     /// Aligned columns

@@ -258,11 +258,11 @@ fn execute(cli: &Cli, name: &str, terminal: &Terminal) -> anyhow::Result<ExitCod
         Command::Run(args) => commands::run::execute(args, &settings, terminal),
         Command::Ready(args) => commands::ready::execute(args, &settings.endpoint),
         #[cfg(feature = "top")]
-        Command::Top(args) => commands::top::execute(args, &settings.endpoint),
+        Command::Top(args) => commands::top::execute(args, &settings.endpoint, terminal),
         #[cfg(not(feature = "top"))]
         Command::Top(_) => Err(UsageError::not_built("top", "top").into()),
         Command::Feed(args) => commands::feed::execute(args, &settings),
-        Command::Replay(args) => commands::replay::execute(args, &settings),
+        Command::Replay(args) => commands::replay::execute(args, &settings, terminal),
         Command::Risk(args) => commands::risk::execute(args, &settings),
         Command::Control(args) => commands::control::execute(args, &settings),
         Command::Tail(args) => commands::tail::execute(args, &settings),

@@ -30,6 +30,9 @@ pub struct RunArgs {
     /// Address of the HTTP endpoint
     #[command(flatten)]
     pub listen: ListenArg,
+    /// Show the view of `warptape top` instead of lines, if there is a terminal; q drains and ends
+    #[arg(long)]
+    pub top: bool,
     /// Continue a log under `stages.*` other than those that processed it so far, as a new segment of the log. All
     /// earlier ticks are read and folded once more
     #[arg(long)]
@@ -76,6 +79,9 @@ pub struct DemoArgs {
     /// Address of the HTTP endpoint
     #[command(flatten)]
     pub listen: ListenArg,
+    /// Show the view of `warptape top` instead of lines, if there is a terminal; q drains and ends
+    #[arg(long)]
+    pub top: bool,
 }
 
 /// Arguments of `warptape ready`.

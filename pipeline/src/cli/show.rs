@@ -67,6 +67,8 @@ impl TailArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ListFormat {
     /// Aligned columns of the main fields
+    // Its earlier name in `dlq list`.
+    #[value(alias = "text")]
     Table,
     /// JSON with all fields, one object a line
     Json,

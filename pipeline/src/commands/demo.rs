@@ -17,8 +17,9 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use warptape_eventlog::EventLog;
 
 use super::journal::anchoring;
-use super::live::{Live, REDRAW};
+use super::live::Live;
 use super::run::{NO_THREAD, keep_hot_state, watched, write_summary};
+use super::view::{self, View};
 use crate::cli::{DemoArgs, Interrupt};
 use crate::endpoint::{self, Endpoint, EndpointError};
 use crate::open::{OpenLog, Purpose, open_log};
@@ -111,6 +112,7 @@ pub fn execute(
     config: Option<&Path>,
     terminal: &Terminal,
 ) -> anyhow::Result<ExitCode> {
+    view::check(args.top, true)?;
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     let partitions = create_missing_topics(&*log, &settings.topics.names, &settings.topic_plan())?;
     let mut engine_config = settings.engine_config(schemas);
@@ -178,9 +180,10 @@ pub fn execute(
 
     let started = Instant::now();
     let time_is_up = || args.seconds.is_some_and(|seconds| started.elapsed() >= Duration::from_secs(seconds));
-    let mut live = Live::new(progress.clone(), status, None, args.ticks, terminal);
+    let view = View::open(args.top, Some(&endpoint), terminal, &interrupt);
+    let mut live = Live::new(progress.clone(), status, None, args.ticks, terminal, view);
     let unread = || published.load(Ordering::Relaxed).saturating_sub(progress.ticks.load(Ordering::Relaxed));
-    while !engine.is_finished() && !market.is_finished() && !time_is_up() && !interrupt.wait(REDRAW) {
+    while !engine.is_finished() && !market.is_finished() && !time_is_up() && !interrupt.wait(live.pace()) {
         live.show(Some(unread()));
     }
     drop(stop_market);
@@ -190,7 +193,7 @@ pub fn execute(
     let requests = end_offsets(&*log, &settings.topics.names.risk_requests)?;
     drop(stop_engine.send(Stop::At { ticks, requests }));
     // The interrupt may be set by now, so this waits for the engine's end instead.
-    while let Err(RecvTimeoutError::Timeout) = engine_gone.recv_timeout(REDRAW) {
+    while let Err(RecvTimeoutError::Timeout) = engine_gone.recv_timeout(live.pace()) {
         live.show(Some(unread()));
     }
     let summary = engine.join().expect("the engine returns its errors");

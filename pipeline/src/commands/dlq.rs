@@ -2,19 +2,20 @@
 
 mod dump;
 mod letters;
+mod list;
 mod original;
 mod resend;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use warptape_schemas::{DeadLetter, Describer};
 
 use self::letters::{Letter, Letters, Range};
-use super::columns::{Align, line, utc};
+use super::columns::utc;
 use super::tail::json_line::JsonLine;
 use super::tail::rows::rows;
-use crate::cli::{DlqArgs, DlqCommand, DlqFormat, DlqListArgs, DlqShowArgs};
+use crate::cli::{DlqArgs, DlqCommand, DlqFormat, DlqShowArgs};
 use crate::open::{Purpose, open_log};
 use crate::printable::{printable_line, stdout};
 use crate::settings::Settings;
@@ -23,68 +24,10 @@ use crate::usage_error::UsageError;
 /// Runs the command that was asked for.
 pub fn execute(args: &DlqArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     match &args.command {
-        DlqCommand::List(args) => list(args, settings),
+        DlqCommand::List(args) => list::execute(args, settings),
         DlqCommand::Show(args) => show(args, settings),
         DlqCommand::Replay(args) => resend::execute(args, settings),
     }
-}
-
-const COLUMNS: [(&str, usize, Align); 6] = [
-    ("PARTITION", 9, Align::Right),
-    ("OFFSET", 10, Align::Right),
-    ("TIME", 27, Align::Left),
-    ("REASON", 14, Align::Left),
-    ("SOURCE", 24, Align::Left),
-    ("BYTES", 8, Align::Right),
-];
-
-fn list(args: &DlqListArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let log = open_log(settings, Purpose::Show)?.log;
-    let topic = &settings.topics.names.dead_letter;
-    let letters = Letters::new(&*log, topic)?;
-    let mut out = BufWriter::new(stdout());
-    if args.output == DlqFormat::Json {
-        let describer = Describer::new();
-        for partition in letters.partitions() {
-            letters.read(partition, Range::ALL, &mut |letter| {
-                Ok(write_json(&mut out, topic, &letter, &describer)?)
-            })?;
-        }
-        out.flush()?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut write_row = |cells: [String; 6]| {
-        let columns = cells.iter().zip(COLUMNS).map(|(cell, (_, width, align))| (cell, width, align));
-        writeln!(out, "{}", line(columns))
-    };
-    let mut any = false;
-    for partition in letters.partitions() {
-        letters.read(partition, Range::ALL, &mut |letter| {
-            if !any {
-                any = true;
-                write_row(COLUMNS.map(|(title, _, _)| title.to_owned()))?;
-            }
-            Ok(write_row(row(&letter))?)
-        })?;
-    }
-    if !any {
-        writeln!(out, "no dead letters")?;
-    }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn row(letter: &Letter) -> [String; 6] {
-    let (reason, source, bytes) = match &letter.content {
-        Ok(content) => (
-            content.reason.name().to_owned(),
-            format!("{}:{}:{}{}", content.topic, content.partition, offsets(content, "-"), rows_of(content)),
-            content.value_bytes().to_string(),
-        ),
-        Err(error) => ("(unreadable)".to_owned(), error.to_string(), letter.record.value.len().to_string()),
-    };
-    let record = &letter.record;
-    [letter.partition.to_string(), record.offset.to_string(), utc(record.timestamp_ns), reason, source, bytes]
 }
 
 /// Names the rows of its record that a letter is about; empty if it is about the whole record.
@@ -122,14 +65,21 @@ fn show(args: &DlqShowArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     })?;
     match args.output {
         DlqFormat::Text => write_letter(&mut stdout(), topic, &letter)?,
-        DlqFormat::Json => write_json(&mut stdout(), topic, &letter, &Describer::new())?,
+        DlqFormat::Json => {
+            let line = JsonLine::new(topic, partition, &letter.record);
+            write_json(&mut stdout(), &line, &letter, &Describer::new())?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the line that `tail` prints for the record.
-fn write_json(out: &mut impl Write, topic: &str, letter: &Letter, describer: &Describer) -> io::Result<()> {
-    let line = JsonLine::new(topic, letter.partition, &letter.record);
+fn write_json(
+    out: &mut impl Write,
+    line: &JsonLine<'_>,
+    letter: &Letter,
+    describer: &Describer,
+) -> io::Result<()> {
     match describer.describe(&letter.record.value) {
         Ok((schema, value)) => {
             rows(schema, value).iter().try_for_each(|row| line.write_row(row, describer, out))

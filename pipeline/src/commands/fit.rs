@@ -80,12 +80,14 @@ pub fn cut(text: &str, width: usize) -> String {
     format!("{}{ELLIPSIS}", beginning(text, width - 1))
 }
 
-/// Breaks a printable text into lines of at most this width, between words where possible.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
+/// Breaks a printable text into lines of at most this width, between words where possible. Lines after the first begin
+/// with the indent.
+pub fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
+    let room = |lines: &[String]| width.saturating_sub(if lines.is_empty() { 0 } else { indent.width() });
     for word in text.split(' ') {
-        if !line.is_empty() && line.width() + 1 + word.width() <= width {
+        if !line.is_empty() && line.width() + 1 + word.width() <= room(&lines) {
             line.push(' ');
             line.push_str(word);
             continue;
@@ -94,10 +96,10 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
             lines.push(std::mem::take(&mut line));
         }
         let mut rest = word;
-        while rest.width() > width {
+        while rest.width() > room(&lines) {
             // A character that is wider than the line goes into it nevertheless.
             let first = rest.chars().next().map_or(0, char::len_utf8);
-            let end = beginning(rest, width).len().max(first);
+            let end = beginning(rest, room(&lines)).len().max(first);
             lines.push(rest[..end].to_owned());
             rest = &rest[end..];
         }
@@ -106,6 +108,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     if !line.is_empty() || lines.is_empty() {
         lines.push(line);
     }
+    lines.iter_mut().skip(1).for_each(|line| line.insert_str(0, indent));
     lines
 }
 
@@ -132,13 +135,20 @@ pub struct Cell {
     pub wraps: bool,
 }
 
-/// Returns the lines of one row, none wider than its columns.
-pub fn fitted_lines(cells: &[Cell]) -> Vec<String> {
+/// Returns the lines of one row, joined, none wider than its columns. Without a limit, a row is one line.
+pub fn row(cells: &[Cell], room: Room) -> String {
+    match room {
+        Room::Whole => line(cells.iter().map(|cell| (&cell.text, cell.width, cell.align))),
+        Room::Columns(_) => fitted_lines(cells).join("\n"),
+    }
+}
+
+fn fitted_lines(cells: &[Cell]) -> Vec<String> {
     let pieces: Vec<Vec<String>> = cells
         .iter()
         .map(|cell| {
             let text = printable_line(&cell.text);
-            if cell.wraps { wrap(&text, cell.width) } else { vec![cut(&text, cell.width)] }
+            if cell.wraps { wrap(&text, cell.width, "") } else { vec![cut(&text, cell.width)] }
         })
         .collect();
     let height = pieces.iter().map(Vec::len).max().unwrap_or(0);
@@ -162,22 +172,22 @@ pub struct Head<'a> {
 
 impl<'a> Head<'a> {
     /// Numbers, which are not cut.
-    pub fn number(title: &'a str) -> Self {
+    pub const fn number(title: &'a str) -> Self {
         Self { title, align: Align::Right, least: None, wraps: false }
     }
 
     /// Words of one form, such as times and places, which are not cut.
-    pub fn fixed(title: &'a str) -> Self {
+    pub const fn fixed(title: &'a str) -> Self {
         Self { align: Align::Left, ..Self::number(title) }
     }
 
     /// Words that may be cut to this width.
-    pub fn text(title: &'a str, least: usize) -> Self {
+    pub const fn text(title: &'a str, least: usize) -> Self {
         Self { least: Some(least), ..Self::fixed(title) }
     }
 
     /// Sentences that go on in further lines, each of at least this width.
-    pub fn sentence(title: &'a str, least: usize) -> Self {
+    pub const fn sentence(title: &'a str, least: usize) -> Self {
         Self { wraps: true, ..Self::text(title, least) }
     }
 }
@@ -309,10 +319,12 @@ wait_ms  symbol        what
 
     #[test]
     fn texts_are_wrapped_between_words() {
-        assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
-        assert_eq!(wrap("", 7), [""]);
-        assert_eq!(wrap("abcdefgh i", 3), ["abc", "def", "gh", "i"]);
-        assert_eq!(wrap("日本", 1), ["日", "本"]);
+        assert_eq!(wrap("one two  three", 7, ""), ["one two", "three"]);
+        assert_eq!(wrap("", 7, ""), [""]);
+        assert_eq!(wrap("abcdefgh i", 3, ""), ["abc", "def", "gh", "i"]);
+        assert_eq!(wrap("日本", 1, ""), ["日", "本"]);
+        assert_eq!(wrap("lane 1 has 株式市場", 8, "  "), ["lane 1", "  has", "  株式市", "  場"]);
+        assert_eq!(wrap("one two", 1, "  "), ["o", "  n", "  e", "  t", "  w", "  o"]);
     }
 
     #[test]

@@ -14,21 +14,22 @@ use serde_json::{Map, Value};
 use warptape_schemas::Describer;
 use warptape_schemas::signal::INDICATORS;
 
-use super::columns::{Align, aligned, facts};
-use super::fit::Room;
+use super::columns::facts;
+use super::csv_rows;
+use super::fit::{self, Head, Room, left_out};
 use super::tail::layouts;
 use super::tail::readable::readable;
 use super::tail::rows::TickRow;
 use super::tail::show::{Position, Row, float};
 use super::tail::view::View;
-use crate::cli::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs};
+use crate::cli::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, ListFormat};
 use crate::clock::Clock;
 use crate::open::{Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
 use warptape_hot::{
-    HotUrl, Keys, LaneState, SymbolState, from_log, from_redis, result_from_log, result_from_redis,
-    signal_field,
+    HotUrl, Keys, LaneState, SignalValue, SymbolState, from_log, from_redis, result_from_log,
+    result_from_redis, signal_field,
 };
 
 /// Field of a signal for the indicators without a field of their own.
@@ -54,14 +55,20 @@ fn get(args: &HotGetArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
         }
         HotUrl::Redis(url) => from_redis(url, Keys::new(config.prefix), &args.symbol)?,
     };
-    let mut state = with_silence(found?, Clock::start().now_ns());
-    if args.output == HotFormat::Json {
-        let describer = Describer::new();
-        for signal in state.signals.values_mut().chain([&mut state.latest]) {
-            signal.record = readable("Signal", &signal.record, &describer);
+    let now_ns = Clock::start().now_ns();
+    let mut state = with_silence(found?, now_ns);
+    let describer = Describer::new();
+    match args.output {
+        ListFormat::Table => write!(stdout(), "{}", table(&state, now_ns, Room::of_stdout(args.wide)))?,
+        ListFormat::Json => {
+            for signal in state.signals.values_mut().chain([&mut state.latest]) {
+                signal.record = readable("Signal", &signal.record, &describer);
+            }
+            print_json(&state)?;
         }
+        ListFormat::Csv => write!(stdout(), "{}", csv(&state, &describer)?)?,
     }
-    print(&state, args.output, table)
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Marks a ready lane whose process no longer reports it. The log does not show such silence.
@@ -84,23 +91,19 @@ fn result(args: &HotResultArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         }
         HotUrl::Redis(url) => result_from_redis(url, Keys::new(config.prefix), &args.request_id)?,
     };
-    print(&found?, args.output, result::table)
-}
-
-fn print<T: Serialize>(
-    state: &T,
-    format: HotFormat,
-    table: impl Fn(&T, i64) -> String,
-) -> anyhow::Result<ExitCode> {
-    let mut stdout = stdout();
-    match format {
-        HotFormat::Json => {
-            serde_json::to_writer(&mut stdout, state)?;
-            stdout.write_all(b"\n")?;
-        }
-        HotFormat::Table => stdout.write_all(table(state, Clock::start().now_ns()).as_bytes())?,
+    let (state, room) = (found?, Room::of_stdout(args.wide));
+    match args.output {
+        HotFormat::Table => write!(stdout(), "{}", result::table(&state, Clock::start().now_ns(), room))?,
+        HotFormat::Json => print_json(&state)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn print_json(state: &impl Serialize) -> anyhow::Result<()> {
+    let mut stdout = stdout();
+    serde_json::to_writer(&mut stdout, state)?;
+    stdout.write_all(b"\n")?;
+    Ok(())
 }
 
 /// Formats the time since an instant.
@@ -113,24 +116,44 @@ fn ago(now_ns: i64, ns: i64) -> String {
     }
 }
 
-fn table(state: &SymbolState, now_ns: i64) -> String {
+fn table(state: &SymbolState, now_ns: i64, room: Room) -> String {
     let mut text = head(state, now_ns);
-    let view = View::of(layouts::of("Signal"), Room::Whole);
+    let view = View::of(layouts::of("Signal"), room);
     text.push('\n');
     writeln!(text, "{}", view.header()).expect("a string takes any text");
     for value in state.signals.values() {
-        let (partition, offset, timestamp_ns) = (value.partition, value.offset, value.committed_ns);
-        let at = Position { partition, offset, timestamp_ns };
-        let row = TickRow { schema: "Signal", index: None, fields: value.record.clone() };
+        let (at, row) = row(value);
         let row = Row { at, row: &row, readable: &Value::Null };
         writeln!(text, "{}", view.text(row)).expect("a string takes any text");
     }
-    let indicators = indicators(state);
+    if let (Some(note), Room::Columns(width)) = (left_out(&view.missing), room) {
+        writeln!(text, "{}", fit::cut(&note, width)).expect("a string takes any text");
+    }
+    let indicators = indicators(state, room);
     if !indicators.is_empty() {
         text.push('\n');
         text.push_str(&indicators);
     }
     text
+}
+
+/// Returns the newest signals as CSV, with the columns of `tail signals`.
+fn csv(state: &SymbolState, describer: &Describer) -> std::io::Result<String> {
+    let view = View::csv(layouts::of("Signal"));
+    let mut text = csv_rows::row(view.names())?;
+    for value in state.signals.values() {
+        let (at, row) = row(value);
+        let readable = readable(row.schema, &row.fields, describer);
+        text += &csv_rows::row(view.record(Row { at, row: &row, readable: &readable }))?;
+    }
+    Ok(text)
+}
+
+/// Returns the place of a signal's record, and the signal as the only row of it.
+fn row(value: &SignalValue) -> (Position, TickRow) {
+    let (partition, offset, timestamp_ns) = (value.partition, value.offset, value.committed_ns);
+    let row = TickRow { schema: "Signal", index: None, fields: value.record.clone() };
+    (Position { partition, offset, timestamp_ns }, row)
 }
 
 /// Describes the symbol, its place and its age.
@@ -183,7 +206,7 @@ fn head(state: &SymbolState, now_ns: i64) -> String {
 }
 
 /// Formats the indicators of the latest bar of each specification, side by side; empty without a bar.
-fn indicators(state: &SymbolState) -> String {
+fn indicators(state: &SymbolState, room: Room) -> String {
     let specs: Vec<&str> =
         state.signals.values().filter_map(|value| value.record["bar_spec"].as_str()).collect();
     let mut bars = Vec::new();
@@ -197,8 +220,8 @@ fn indicators(state: &SymbolState) -> String {
     if bars.is_empty() {
         return String::new();
     }
-    let header: Vec<(&str, Align)> = std::iter::once(("INDICATOR", Align::Left))
-        .chain(bars.iter().map(|(spec, _)| (*spec, Align::Right)))
+    let heads: Vec<Head<'_>> = std::iter::once(Head::text("INDICATOR", 12))
+        .chain(bars.iter().map(|(spec, _)| Head::number(spec)))
         .collect();
     let further = bars.iter().filter_map(|(_, record)| record[FURTHER].as_object());
     let further: BTreeSet<&str> = further.flat_map(Map::keys).map(String::as_str).collect();
@@ -213,7 +236,7 @@ fn indicators(state: &SymbolState) -> String {
             std::iter::once(name.to_owned()).chain(bars.iter().map(cell)).collect()
         })
         .collect();
-    aligned(&header, &rows)
+    fit::table(&heads, &["INDICATOR"], &rows, room)
 }
 
 #[cfg(test)]
@@ -223,7 +246,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use warptape_hot::{LaneValue, PlacementValue, PositionValue, SignalValue};
+    use warptape_hot::{LaneValue, PlacementValue, PositionValue};
 
     #[test]
     fn a_table_says_what_where_and_how_old() {
@@ -264,7 +287,7 @@ mod tests {
                 record_hash: String::new(),
             }),
         };
-        let text = table(&state, 9_500_000_000);
+        let text = table(&state, 9_500_000_000, Room::Whole);
         for part in [
             "symbol     A:X\n",
             "source     redis://h\n",
@@ -293,7 +316,7 @@ mod tests {
                 "lane       cpu:1 was ready at the last entry of its journal, as of 0.5 s ago\n",
             ),
         ] {
-            assert!(table(&with_silence(ready, now_ns), now_ns).contains(said), "{said}");
+            assert!(table(&with_silence(ready, now_ns), now_ns, Room::Whole).contains(said), "{said}");
         }
         let of_killed = with_silence(
             SymbolState {
@@ -305,7 +328,7 @@ mod tests {
         let json = serde_json::to_value(&of_killed).expect("JSON");
         assert_eq!(json["lane"]["state"], "SILENT");
         let unknown = SymbolState { placement: None, lane: None, position: None, ..state };
-        let text = table(&unknown, 9_500_000_000);
+        let text = table(&unknown, 9_500_000_000, Room::Whole);
         assert!(text.contains("group 5: placement unknown\nlane       not known\n"), "{text}");
         assert!(text.contains("freshness  the log itself: up to date\n"), "{text}");
     }

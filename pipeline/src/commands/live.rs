@@ -1,4 +1,5 @@
-//! Display of `run` and `demo`: redrawn on a terminal, elsewhere a line now and then.
+//! Display of `run` and `demo`: redrawn on a terminal, elsewhere a line now and then. The view of `top` may take its
+//! place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressStyle};
 use warptape_schemas::decode_signal;
 
+use super::view::View;
 use crate::logging::NOTICE;
 use crate::printable::{printable_line, to_stderr};
 use crate::runtime::Progress;
@@ -25,6 +27,8 @@ const SIGNALS_SHOWN: usize = 5;
 
 /// The display of a running engine, until it is dropped.
 pub(super) struct Live {
+    /// The view in place of lines, until it is over.
+    view: Option<View>,
     progress: Arc<Progress>,
     hot_state: Option<Arc<HotStatus>>,
     /// Watch on a log that may be out of reach; `None` for the embedded log.
@@ -50,17 +54,20 @@ struct Screen {
 }
 
 impl Live {
-    /// Creates a display of `progress`, and of `hot_state` and `watch` if given. `total_ticks` adds a bar.
+    /// Creates a display of `progress`, and of `hot_state` and `watch` if given. `total_ticks` adds a bar. Lines follow
+    /// the `view` once it is over.
     pub(super) fn new(
         progress: Arc<Progress>,
         hot_state: Option<Arc<HotStatus>>,
         watch: Option<Arc<LogWatch>>,
         total_ticks: Option<u64>,
         terminal: &Terminal,
+        view: Option<View>,
     ) -> Self {
         let new_screen = || Screen::new(total_ticks, hot_state.is_some(), terminal);
         Self {
-            screen: terminal.is_watched().then(new_screen),
+            screen: (view.is_none() && terminal.is_watched()).then(new_screen),
+            view,
             lane_busy_ns: vec![0; progress.lanes.len()],
             lane_percent: vec![0.0; progress.lanes.len()],
             progress,
@@ -77,6 +84,12 @@ impl Live {
 
     /// Shows the present state. `unread_ticks` is the number of ticks in the log that were not read, if it is known.
     pub(super) fn show(&mut self, unread_ticks: Option<u64>) {
+        if let Some(view) = &mut self.view {
+            if view.step() {
+                return;
+            }
+            self.end_view();
+        }
         let is_measured = self.measure();
         let lost = self.lost();
         // Without a display, a lost or regained log is reported at once.
@@ -103,6 +116,18 @@ impl Live {
                 to_stderr(format_args!("hot state  {status}"));
             }
         }
+    }
+
+    /// Returns the time until the display is to be shown again.
+    pub(super) fn pace(&self) -> Duration {
+        if self.view.is_some() { View::PACE } else { REDRAW }
+    }
+
+    /// Shows lines in place of the view.
+    fn end_view(&mut self) {
+        self.view = None;
+        let new_screen = || Screen::new(self.total_ticks, self.hot_state.is_some(), &self.terminal);
+        self.screen = self.terminal.is_watched().then(new_screen);
     }
 
     /// Logs the progress, in words and, for machines, in numbers.
@@ -181,6 +206,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
+        self.view = None;
         self.terminal.clear();
         if let Some(screen) = &self.screen {
             screen.ticks.finish_and_clear();

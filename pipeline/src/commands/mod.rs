@@ -31,7 +31,14 @@ mod explaining;
 mod fit;
 #[cfg(feature = "lab")]
 mod fleets;
+#[cfg(any(feature = "debugger", feature = "top"))]
+mod full_screen;
 mod json;
 mod live;
 #[cfg(feature = "lab")]
 mod seeds;
+#[cfg(feature = "top")]
+mod view;
+#[cfg(not(feature = "top"))]
+#[path = "view_missing.rs"]
+mod view;

@@ -29,17 +29,18 @@ use crate::cli::{DIVERGED, ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
+use crate::terminal::Terminal;
 use crate::usage_error::UsageError;
 
 /// Runs the requested analysis.
-pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+pub fn execute(args: &ReplayArgs, settings: &Settings, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     match &args.command {
         ReplayCommand::Verify(args) => execute_verify(args, settings),
         ReplayCommand::Why(args) => why::execute(args, settings),
         ReplayCommand::Slowest(args) => slowest::execute(args, settings),
         ReplayCommand::WhyNot(args) => why_not::execute(args, settings),
         ReplayCommand::Diff(args) => diff::execute(args, settings),
-        ReplayCommand::Debug(args) => debug::execute(args, settings),
+        ReplayCommand::Debug(args) => debug::execute(args, settings, terminal),
         ReplayCommand::Export(args) => export::execute(args, settings),
         ReplayCommand::Timeline(args) => timeline::execute(args, settings),
         ReplayCommand::Report(args) => report::execute(args, settings),

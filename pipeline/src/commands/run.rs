@@ -18,6 +18,7 @@ use super::journal::anchoring;
 use super::live::{Live, REDRAW};
 use super::replay;
 use super::topics::ready_topics;
+use super::view::{self, View};
 use crate::cli::{Interrupt, RunArgs};
 use crate::clock::Clock;
 use crate::endpoint::{self, Endpoint, Watched};
@@ -51,6 +52,7 @@ pub(super) const NO_THREAD: &str =
 
 /// Runs the pipeline until Ctrl-C or SIGTERM, then drains it and prints a summary.
 pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    view::check(args.top, !settings.endpoint.listen.is_empty())?;
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     ready_topics(&*log, settings, Purpose::Run)?;
     let mut config = settings.engine_config(schemas);
@@ -112,9 +114,10 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
             .spawn(move || run(log, config, progress, stopped))
             .context(NO_THREAD)?
     };
-    let mut live = Live::new(progress.clone(), status, watch, None, terminal);
+    let view = View::open(args.top, endpoint.as_ref(), terminal, &interrupt);
+    let mut live = Live::new(progress.clone(), status, watch, None, terminal, view);
     let mut is_said = ends.are_empty();
-    while !engine.is_finished() && !interrupt.wait(REDRAW) {
+    while !engine.is_finished() && !interrupt.wait(live.pace()) {
         live.show(None);
         if !is_said && ends.are_read(&progress.engine().status) {
             is_said = true;

@@ -222,13 +222,13 @@ async fn lived(served: &Served, live: &LivePage, parts: &Parts) -> Option<Respon
         return Some(refused(refusal));
     }
     let answer = live.answer(path, parts.uri.query().unwrap_or_default()).await?;
+    let status = answer.status();
     Some(guarded(match answer {
-        Answer::Json(bytes) => respond(StatusCode::OK, "application/json", Body::from(bytes)),
-        Answer::Stream(body) => respond(StatusCode::OK, "text/event-stream", body),
-        Answer::Text(text) => plain(StatusCode::OK, text),
-        Answer::Wrong(why) => plain(StatusCode::BAD_REQUEST, format!("{why}\n")),
-        Answer::Missing(why) => plain(StatusCode::NOT_FOUND, format!("{why}\n")),
-        Answer::Busy(why) => plain(StatusCode::TOO_MANY_REQUESTS, format!("{why}\n")),
+        Answer::Json(bytes) => respond(status, "application/json", Body::from(bytes)),
+        Answer::Stream(body) => respond(status, "text/event-stream", body),
+        Answer::Text(text) => plain(status, text),
+        Answer::Wrong(why) | Answer::Busy(why) => plain(status, format!("{why}\n")),
+        Answer::Missing(why) => plain(status, format!("{why}\n")),
     }))
 }
 

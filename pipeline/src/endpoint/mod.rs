@@ -19,6 +19,7 @@ mod control;
 mod health;
 mod host;
 mod http;
+mod inside;
 pub mod live;
 pub(crate) mod metrics;
 mod openapi;
@@ -44,6 +45,7 @@ use crate::clock::Clock;
 use crate::settings::{EndpointSettings, Unguarded};
 use control::Orders;
 use http::{Guard, Served};
+pub use inside::LiveData;
 pub use live::{Explains, Subject};
 pub use metrics::{METRICS, VERIFIER_METRICS};
 use pages::Pages;
@@ -85,6 +87,7 @@ pub enum EndpointError {
 /// The endpoint, until it is dropped.
 pub struct Endpoint {
     url: String,
+    live: LiveData,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -128,17 +131,23 @@ impl Endpoint {
         warn_of_openness(address, settings);
         let guard = Guard::new(settings);
         let served = Arc::new(Served { guard, orders, pages });
+        let live = LiveData::of(&served);
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new()
             .name("endpoint".to_owned())
             .spawn(move || http::serve(listener, tls, served, stopped))
             .map_err(EndpointError::Thread)?;
-        Ok(Self { url, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { url, live, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Returns the address for clients on this machine, such as `http://127.0.0.1:9464`.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the data of the live page, for a reader in this process.
+    pub fn live(&self) -> LiveData {
+        self.live.clone()
     }
 }
 

@@ -87,6 +87,21 @@ fn dead_letters_are_listed_and_shown_byte_by_byte() {
     assert_eq!(without_time(&rows[4]), "1 1 UNKNOWN_SCHEMA ticks:1:1 10");
     assert_eq!(rows.len(), 5);
 
+    assert_eq!(dlq(folder, &["list", "-o", "text"]), list, "the earlier name of the format");
+    let text = dlq(folder, &["list", "-o", "csv"]);
+    let letters: Vec<csv::StringRecord> =
+        csv::Reader::from_reader(text.as_bytes()).into_records().map(|row| row.expect("a row")).collect();
+    assert!(text.starts_with("partition,offset,written,reason,source_topic,"), "{text}");
+    let of = |row: usize, columns: &[usize]| columns.iter().map(|at| &letters[row][*at]).collect::<Vec<_>>();
+    let place = [0, 1, 3, 4, 5, 6, 7, 8, 9];
+    assert_eq!(of(0, &place), ["0", "0", "NOT_FRAMED", "ticks", "0", "0", "", "", "12"]);
+    assert_eq!(of(1, &place), ["0", "1", "(unreadable)", "", "", "", "", "", "12"]);
+    assert!(letters[1][10].starts_with("no Avro single-object header"), "{text}");
+    assert!(letters[0][2].ends_with('Z') && letters.len() == 4, "{text}");
+    let raw = dlq(folder, &["list", "-o", "json", "--raw"]);
+    let numbers = dlq(folder, &["list", "-o", "json"]);
+    assert!(raw.contains(r#""offset":"0""#) && numbers.contains(r#""offset":0"#), "{raw}{numbers}");
+
     let shown = dlq(folder, &["show", "0"]);
     for part in [
         "record     dead-letter partition 0 offset 0\n",

@@ -176,6 +176,17 @@ fn topics_are_listed_in_every_format() {
 }
 
 #[test]
+fn the_latest_signals_are_rows_of_the_topic() {
+    let latest = out(&["hot", "get", "SYNTH:AAAA", "-o", "csv"]);
+    let all = tail("signals", &["--symbol", "SYNTH:AAAA", "-o", "csv"]);
+    let rows: Vec<&str> = all.lines().collect();
+    assert!(latest.lines().count() > 2 && latest.lines().next() == rows.first().copied(), "{latest}");
+    for row in latest.lines() {
+        assert!(rows.contains(&row), "{row} is not in\n{all}");
+    }
+}
+
+#[test]
 fn records_have_one_shape_with_times_as_text_and_raw_integers_as_text() {
     fn with_text(value: &Value) -> Value {
         match value {
@@ -241,6 +252,27 @@ fn tables_fit_the_terminal() {
             }
         }
     }
+    for columns in [40, 80, 160] {
+        // Facts above the tables may be longer.
+        let text = on_terminal(columns, None, &["hot", "get", "SYNTH:AAAA"]);
+        let tables = text.split_once("\n\n").expect("facts, and then tables").1;
+        assert!(tables.contains("SYMBOL") && tables.contains("INDICATOR"), "{text}");
+        // Rows of all tables are indented, and sentences are not.
+        let compared = on_terminal(columns, None, &["replay", "diff", "w.db", "w.db"]);
+        let rows: Vec<&str> = compared.lines().filter(|line| line.starts_with("  ")).collect();
+        assert!(rows.len() > 15, "{compared}");
+        for line in tables.lines().chain(rows) {
+            assert!(line.width() <= columns, "{columns}: {line:?} is {}", line.width());
+        }
+    }
+    let modelled = on_terminal(90, None, &["replay", "what-if", "--seeds", "2"]);
+    let rows: Vec<&str> = modelled
+        .lines()
+        .skip_while(|line| !line.contains("difference (95 %)"))
+        .take_while(|line| !line.is_empty())
+        .collect();
+    assert!(rows.len() > 5 && rows.iter().all(|line| line.width() <= 90), "{modelled}");
+    assert!(rows[rows.len() - 1].contains(" with --wide: "), "{modelled}");
     let narrow = on_terminal(80, None, &["tail", "signals", "--exit-at-end", "--from-beginning"]);
     assert!(narrow.contains("(12 columns with --wide: POSITION, WRITTEN, "), "{narrow}");
     let wide = on_terminal(80, None, &["tail", "signals", "--exit-at-end", "--from-beginning", "--wide"]);

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -199,6 +200,18 @@ fn a_trouble_is_on_the_screen_within_seconds() {
     tmux.await_end(0);
 }
 
+/// Asks for the selected decision of the log `w.db`. The explanation is the one of the command.
+fn explain_as_the_command(tmux: &Tmux<'_>, folder: &Path) {
+    tmux.press(&["Enter"]);
+    let screen = tmux.await_screen(&["why: entry 0:"]);
+    let place = screen.split_once("why: entry 0:").expect("a title").1;
+    let sequence = place.split(' ').next().expect("a sequence");
+    let why = ["replay", "why", sequence, "--log", "sqlite:w.db"];
+    let (explained, _) = texts(&warptape(folder, &why), 0);
+    let first: String = explained.lines().next().expect("a line").chars().take(100).collect();
+    tmux.await_screen(&[first.as_str()]);
+}
+
 /// The real endpoint of a pipeline, which dies.
 #[test]
 fn a_running_pipeline_is_shown_until_it_dies() {
@@ -213,15 +226,7 @@ fn a_running_pipeline_is_shown_until_it_dies() {
     let screen =
         tmux.await_screen(&["● caught up", "60,000 ticks", "SYNTH:", " vol ", "cpu", "BAR ", "sqlite:w.db"]);
     assert!(!screen.contains("asking"), "{screen}");
-    tmux.press(&["Enter"]);
-    // The explanation is the one of the command.
-    let screen = tmux.await_screen(&["why: entry 0:"]);
-    let place = screen.split_once("why: entry 0:").expect("a title").1;
-    let sequence = place.split(' ').next().expect("a sequence");
-    let (explained, _) =
-        texts(&warptape(folder.path(), &[&["replay", "why", sequence][..], &log].concat()), 0);
-    let first: String = explained.lines().next().expect("a line").chars().take(100).collect();
-    tmux.await_screen(&[first.as_str()]);
+    explain_as_the_command(&tmux, folder.path());
     tmux.press(&["q"]);
     let since = Instant::now();
     run.kill();
@@ -229,6 +234,71 @@ fn a_running_pipeline_is_shown_until_it_dies() {
     assert!(since.elapsed() < SHOWN_WITHIN, "{:?}", since.elapsed());
     tmux.press(&["q"]);
     tmux.await_end(0);
+}
+
+/// A run with its own view, behind a token that the view does not need.
+#[test]
+fn a_run_shows_itself_until_q() {
+    let folder = folder();
+    let log = ["--log", "sqlite:w.db"];
+    let feed = ["feed", "synth", "--symbols", "20", "--ticks", "60000"];
+    texts(&warptape(folder.path(), &[&feed[..], &log].concat()), 0);
+    let tmux = Tmux::start(folder.path());
+    let run = "\"$WARPTAPE\" run --top --log sqlite:w.db --listen 127.0.0.1:0";
+    tmux.start_command(&format!("WARPTAPE__ENDPOINT__TOKEN=secret {run}"));
+    tmux.await_screen(&["● caught up", "60,000 ticks", "SYNTH:", " vol ", "BAR ", "sqlite:w.db", "? keys"]);
+    assert!(tmux.is_on_other_screen());
+    explain_as_the_command(&tmux, folder.path());
+    // The first one closes the explanation.
+    tmux.press(&["q", "q"]);
+    let screen = tmux.await_screen(&["decisions  ", "ended with 0"]);
+    assert!(screen.contains("ticks            60,000") && screen.contains("live page: "), "{screen}");
+    tmux.await_end(0);
+    for end in ["C-c", "TERM"] {
+        tmux.start_command(run);
+        tmux.await_screen(&["● caught up", "? keys"]);
+        match end {
+            "TERM" => tmux.signal(end),
+            keys => tmux.press(&[keys]),
+        }
+        tmux.await_screen(&["decisions  "]);
+        tmux.await_end(0);
+    }
+    // Messages wait for the end of the screen.
+    tmux.start_command(&format!("{run} --until-caught-up"));
+    let screen = tmux.await_screen(&["caught up: all ticks", "decisions  "]);
+    assert_eq!(screen.matches("caught up: all ticks").count(), 1, "{screen}");
+    tmux.await_end(0);
+}
+
+#[test]
+fn a_demo_shows_itself_until_its_end() {
+    let folder = folder();
+    let tmux = Tmux::start(folder.path());
+    let demo = "\"$WARPTAPE\" demo --top --symbols 20 --data";
+    tmux.start_command(&format!("{demo} one"));
+    tmux.await_screen(&["SYNTH:", " vol ", "cpu:3", "sqlite:one/demo.db", "? keys"]);
+    assert!(tmux.is_on_other_screen());
+    tmux.press(&["q"]);
+    tmux.await_screen(&["log        sqlite:one/demo.db"]);
+    tmux.await_end(0);
+    tmux.start_command(&format!("{demo} two --ticks 300000"));
+    tmux.await_screen(&["log        sqlite:two/demo.db", "ticks           300,000"]);
+    tmux.await_end(0);
+}
+
+#[test]
+fn a_view_needs_an_endpoint_and_a_terminal() {
+    let folder = folder();
+    let log = ["--log", "sqlite:w.db"];
+    let (out, error) = texts(&warptape(folder.path(), &[&["run", "--top"][..], &log].concat()), 2);
+    assert!(out.is_empty() && error.contains("endpoint.listen is empty"), "{out}{error}");
+    assert!(!folder.path().join("w.db").exists(), "it is refused before anything else");
+    texts(&warptape(folder.path(), &[&["feed", "synth", "--ticks", "1000"][..], &log].concat()), 0);
+    let run = ["run", "--top", "--until-caught-up", "--listen", "127.0.0.1:0"];
+    let (out, error) = texts(&warptape(folder.path(), &[&run[..], &log].concat()), 0);
+    assert!(out.starts_with("ticks ") && error.contains("caught up: all ticks"), "{out}{error}");
+    assert!(!out.contains('\u{1b}') && !error.contains('\u{1b}'), "{out:?}{error:?}");
 }
 
 #[test]

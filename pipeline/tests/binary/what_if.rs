@@ -91,6 +91,18 @@ fn a_recorded_run_is_modelled_under_another_configuration() {
         assert!(said.contains(expected), "{expected:?} is missing in\n{said}");
     }
 
+    let (csv, _) = ask(&[&slow[..], &["-o", "csv"]].concat(), 0);
+    let mut csv = csv::Reader::from_reader(csv.as_bytes());
+    let names = csv.headers().expect("names").clone();
+    let figures = report["figures"].as_array().expect("a list of figures");
+    let cells: Vec<csv::StringRecord> = csv.records().map(|row| row.expect("a row")).collect();
+    assert_eq!((cells.len(), &names[0], &names[2]), (figures.len(), "figure", "recorded"));
+    for (row, figure) in cells.iter().zip(figures) {
+        assert_eq!(figure["name"], row[0]);
+        assert_eq!(figure["recorded"]["mean"].as_f64(), row[2].parse().ok(), "{figure}");
+        assert_eq!(figure["difference"]["half_95"].as_f64(), row[7].parse().ok(), "{figure}");
+    }
+
     modelled_runs_are_sides_of_a_diff(path, ask);
     for (asked, expected) in [
         (["--policy", "dice"], "policies of tasks: fair, "),

@@ -24,6 +24,9 @@ pub struct DiffArgs {
     /// Format of the output
     #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
     pub output: ChainFormat,
+    /// All columns of tables, uncut, whatever the width of the terminal
+    #[arg(long)]
+    pub wide: bool,
 }
 
 /// Returns the URL of a log that was given as a URL or as the path of its file.

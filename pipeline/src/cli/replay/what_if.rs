@@ -6,8 +6,8 @@ use clap::Args;
 use warptape_replay::history::{Bound, Window};
 use warptape_what_if::{Changes, LossTime};
 
-use super::ChainFormat;
 use super::chain::{forwards, parse_bound, parse_time};
+use crate::cli::ListFormat;
 use crate::usage_error::UsageError;
 
 /// Allowed factors for the time of a slowed lane's work.
@@ -59,9 +59,12 @@ pub struct WhatIfArgs {
     /// not exist yet
     #[arg(long, value_name = "FILE")]
     pub to: Option<PathBuf>,
-    /// Format of the output
-    #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
-    pub output: ChainFormat,
+    /// Format of the output; JSON is one object, and CSV has the table of figures
+    #[arg(short, long, value_enum, default_value_t = ListFormat::Table)]
+    pub output: ListFormat,
+    /// All columns, uncut, whatever the width of the terminal
+    #[arg(long)]
+    pub wide: bool,
 }
 
 impl WhatIfArgs {

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::ago;
-use crate::commands::columns::{Align, aligned, facts};
+use crate::commands::columns::facts;
+use crate::commands::fit::{Head, Room, table as fitted};
 use crate::commands::tail::show::float;
 use warptape_hot::RequestState;
 
 /// Returns the whole text.
-pub fn table(state: &RequestState, now_ns: i64) -> String {
+pub fn table(state: &RequestState, now_ns: i64, room: Room) -> String {
     let result = &state.result;
     let record = &result.record;
     let word = |name: &str| cell(&record[name]);
@@ -27,7 +28,7 @@ pub fn table(state: &RequestState, now_ns: i64) -> String {
     let mut text = facts(&rows);
     if let Some((kind, outcome)) = record["outcome"].as_object().and_then(|outcome| outcome.iter().next()) {
         writeln!(text, "outcome    {kind}\n").expect("a string takes any text");
-        text.push_str(&fields(outcome));
+        text.push_str(&fields(outcome, room));
     }
     text
 }
@@ -57,7 +58,7 @@ fn market(as_of: &Value) -> String {
 }
 
 /// Formats the fields of an outcome: single ones line by line, then a table for each list of records.
-fn fields(outcome: &Value) -> String {
+fn fields(outcome: &Value, room: Room) -> String {
     let none = Map::new();
     let fields = outcome.as_object().unwrap_or(&none);
     let is_table = |value: &Value| value.as_array().is_some_and(|items| items.iter().any(Value::is_object));
@@ -65,24 +66,29 @@ fn fields(outcome: &Value) -> String {
     let rows: Vec<_> = single.map(|(name, value)| vec![name.clone(), cell(value)]).collect();
     let mut parts = Vec::new();
     if !rows.is_empty() {
-        parts.push(aligned(&[("FIELD", Align::Left), ("VALUE", Align::Left)], &rows));
+        let heads = [Head::text("FIELD", 12), Head::sentence("VALUE", 12)];
+        parts.push(fitted(&heads, &["VALUE", "FIELD"], &rows, room));
     }
     let lists = fields.values().filter(|value| is_table(value)).filter_map(Value::as_array);
-    parts.extend(lists.map(|items| records(items)));
+    parts.extend(lists.map(|items| records(items, room)));
     parts.join("\n")
 }
 
 /// Formats records of the same fields, one a line, with texts first.
-fn records(items: &[Value]) -> String {
+fn records(items: &[Value], room: Room) -> String {
     let none = Map::new();
     let first = items.first().and_then(Value::as_object).unwrap_or(&none);
     let (words, numbers): (Vec<_>, Vec<_>) = first.iter().partition(|(_, value)| value.is_string());
     let names: Vec<&String> = words.iter().chain(&numbers).map(|(name, _)| *name).collect();
     let titles: Vec<String> = names.iter().map(|name| name.to_uppercase().replace('_', " ")).collect();
-    let aligns = words.iter().map(|_| Align::Left).chain(numbers.iter().map(|_| Align::Right));
-    let header: Vec<_> = titles.iter().map(String::as_str).zip(aligns).collect();
+    let (texts, values) = titles.split_at(words.len());
+    let heads: Vec<Head<'_>> = texts
+        .iter()
+        .map(|title| Head::text(title, 12))
+        .chain(values.iter().map(|title| Head::number(title)))
+        .collect();
     let row = |item: &Value| names.iter().map(|name| cell(&item[name.as_str()])).collect();
-    aligned(&header, &items.iter().map(row).collect::<Vec<_>>())
+    fitted(&heads, &[], &items.iter().map(row).collect::<Vec<_>>(), room)
 }
 
 /// Formats a value without quotes.
@@ -113,7 +119,7 @@ mod tests {
         });
         let result = ResultValue { offset: 41, partition: 1, committed_ns: 8_500_000_000, record };
         let (request_id, source) = ("r-1".to_owned(), "redis://h".to_owned());
-        table(&RequestState { request_id, source, result }, 9_500_000_000)
+        table(&RequestState { request_id, source, result }, 9_500_000_000, Room::Whole)
     }
 
     #[test]

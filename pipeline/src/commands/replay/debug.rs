@@ -22,10 +22,11 @@ use crate::cli::DebugArgs;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::is_terminal;
 use crate::settings::Settings;
+use crate::terminal::Terminal;
 use crate::usage_error::UsageError;
 
 /// Steps in the terminal, or prints the requested entries.
-pub fn execute(args: &DebugArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+pub fn execute(args: &DebugArgs, settings: &Settings, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let OpenLog { log, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let journal = &settings.topics.names.journal;
     let mut stepper = Stepper::open(&*log, journal, args.partition)?;
@@ -41,9 +42,12 @@ pub fn execute(args: &DebugArgs, settings: &Settings) -> anyhow::Result<ExitCode
     match args.output {
         Some(format) => matches::print(&mut stepper, args, format)?,
         #[cfg(not(feature = "debugger"))]
-        None => return Err(UsageError::not_built("replay debug in a terminal", "debugger").into()),
+        None => {
+            let _ = terminal;
+            return Err(UsageError::not_built("replay debug in a terminal", "debugger").into());
+        }
         #[cfg(feature = "debugger")]
-        None => session::run(&mut stepper, args, &format!("{journal}/{}", args.partition))?,
+        None => session::run(&mut stepper, args, &format!("{journal}/{}", args.partition), terminal)?,
     }
     Ok(ExitCode::SUCCESS)
 }

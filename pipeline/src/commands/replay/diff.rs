@@ -11,13 +11,16 @@ use warptape_replay::diff::{Diff, DiffSide, LaneRows, Parted, PartedAt, Side, Un
 
 use super::chain::{holder, milliseconds, name, push_line, push_paragraph};
 use crate::cli::{ChainFormat, DIVERGED, DiffArgs};
-use crate::commands::columns::{Align, aligned, counted, utc};
+use crate::commands::columns::{counted, utc};
+use crate::commands::fit::{Head, Room, cut, table};
 use crate::open::{OpenLog, Purpose, open_log};
-use crate::printable::stdout;
+use crate::printable::{printable_line, stdout};
 use crate::settings::Settings;
 
-/// Greatest number of characters shown of a value.
-const VALUE_CHARS_MAX: usize = 48;
+/// Greatest width of a value.
+const VALUE_MAX: usize = 48;
+/// Least width of a value or of a list of lanes.
+const WORDS_MIN: usize = 12;
 /// Greatest number of groups shown.
 const GROUPS_SHOWN: usize = 10;
 
@@ -37,7 +40,7 @@ pub fn execute(args: &DiffArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let found = found?;
     let mut stdout = stdout();
     match args.output {
-        ChainFormat::Table => write!(stdout, "{}", text(&found))?,
+        ChainFormat::Table => write!(stdout, "{}", text(&found, Room::of_stdout(args.wide)))?,
         ChainFormat::Json => {
             serde_json::to_writer(&mut stdout, &found)?;
             writeln!(stdout)?;
@@ -46,7 +49,7 @@ pub fn execute(args: &DiffArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     Ok(if found.is_same() { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
 }
 
-fn text(found: &Diff) -> String {
+fn text(found: &Diff, room: Room) -> String {
     let mut text = String::new();
     for (letter, side) in ["A", "B"].iter().zip(&found.sides) {
         push_line(&mut text, &format!("{letter}  {}", headline(side)));
@@ -55,18 +58,18 @@ fn text(found: &Diff) -> String {
         true => push_paragraph(&mut text, "configuration: the same"),
         false => {
             push_paragraph(&mut text, "configuration:");
-            text.push_str(&fields(&found.configuration));
+            text.push_str(&fields(&found.configuration, room));
         }
     }
-    found.parted.iter().for_each(|parted| push_parted(&mut text, parted, found));
-    push_outputs(&mut text, found);
-    push_moves(&mut text, found);
+    found.parted.iter().for_each(|parted| push_parted(&mut text, parted, found, room));
+    push_outputs(&mut text, found, room);
+    push_moves(&mut text, found, room);
     push_paragraph(&mut text, "cost:");
-    text.push_str(&costs(&found.sides));
+    text.push_str(&costs(&found.sides, room));
     push_cut_pauses(&mut text, &found.sides);
-    push_waits(&mut text, &found.sides);
-    push_lanes(&mut text, &found.sides);
-    push_slowest(&mut text, &found.sides);
+    push_waits(&mut text, &found.sides, room);
+    push_lanes(&mut text, &found.sides, room);
+    push_slowest(&mut text, &found.sides, room);
     text
 }
 
@@ -85,24 +88,22 @@ fn headline(side: &Side) -> String {
     )
 }
 
-fn fields(unlike: &[Unlike]) -> String {
+fn fields(unlike: &[Unlike], room: Room) -> String {
     let shown = |value: &Option<serde_json::Value>| {
         let text = match value {
             None => "nothing".to_owned(),
             Some(serde_json::Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
         };
-        match text.char_indices().nth(VALUE_CHARS_MAX) {
-            Some((end, _)) => format!("{}…", &text[..end]),
-            None => text,
-        }
+        cut(&printable_line(&text), VALUE_MAX)
     };
     let row = |one: &Unlike| vec![format!("  {}", one.field), shown(&one.a), shown(&one.b)];
     let rows: Vec<Vec<String>> = unlike.iter().map(row).collect();
-    aligned(&[("  field", Align::Left), ("A", Align::Left), ("B", Align::Left)], &rows)
+    let heads = [Head::text("  field", 16), Head::text("A", WORDS_MIN), Head::text("B", WORDS_MIN)];
+    table(&heads, &[], &rows, room)
 }
 
-fn push_parted(text: &mut String, parted: &Parted, found: &Diff) {
+fn push_parted(text: &mut String, parted: &Parted, found: &Diff, room: Room) {
     let journal = format!("journal of process {}", parted.journal);
     let alike = HumanCount(parted.alike);
     let starts = match parted.starts_unlike {
@@ -135,7 +136,7 @@ fn push_parted(text: &mut String, parted: &Parted, found: &Diff) {
             "{journal}: {alike} entries are the same apart from times{starts}; then they {what}: {when}"
         ),
     );
-    text.push_str(&fields(unlike));
+    text.push_str(&fields(unlike, room));
     if *by_decision {
         for (side, sequence) in found.sides.iter().zip([a, b]) {
             let partition = parted.journal;
@@ -147,7 +148,7 @@ fn push_parted(text: &mut String, parted: &Parted, found: &Diff) {
     }
 }
 
-fn push_outputs(text: &mut String, found: &Diff) {
+fn push_outputs(text: &mut String, found: &Diff, room: Room) {
     if found.sides.iter().any(|side| side.modelled_from.is_some()) {
         push_paragraph(
             text,
@@ -182,11 +183,11 @@ fn push_outputs(text: &mut String, found: &Diff) {
                 first.partition
             ),
         );
-        text.push_str(&fields(&first.fields));
+        text.push_str(&fields(&first.fields, room));
     }
 }
 
-fn push_moves(text: &mut String, found: &Diff) {
+fn push_moves(text: &mut String, found: &Diff, room: Room) {
     let moves = &found.moves;
     if moves.elsewhere == 0 {
         push_paragraph(text, &format!("placement: all {} groups were on the same lanes", moves.groups));
@@ -213,17 +214,18 @@ fn push_moves(text: &mut String, found: &Diff) {
             numbers.iter().map(i64::to_string).chain([lanes(a), lanes(b)]).collect()
         })
         .collect();
-    let header = [
-        ("partition", Align::Right),
-        ("group", Align::Right),
-        ("from_offset", Align::Right),
-        ("rows by lane in A", Align::Left),
-        ("rows by lane in B", Align::Left),
+    let heads = [
+        Head::number("partition"),
+        Head::number("group"),
+        Head::number("from_offset"),
+        Head::text("rows by lane in A", WORDS_MIN),
+        Head::text("rows by lane in B", WORDS_MIN),
     ];
-    text.push_str(&aligned(&header, &rows));
+    let first = ["group", "rows by lane in A", "rows by lane in B", "partition"];
+    text.push_str(&table(&heads, &first, &rows, room));
 }
 
-fn costs(sides: &[Side; 2]) -> String {
+fn costs(sides: &[Side; 2], room: Room) -> String {
     type Figure = fn(&Side) -> f64;
     // Quantiles have three exact digits; all else is exact.
     let figures: [(&str, usize, Figure); 12] = [
@@ -255,7 +257,7 @@ fn costs(sides: &[Side; 2]) -> String {
         vec![format!("  {name}"), shown(a), shown(b), difference]
     };
     let rows: Vec<Vec<String>> = figures.iter().map(row).collect();
-    aligned(&COSTS, &rows)
+    table(&COSTS, &COSTS_FIRST, &rows, room)
 }
 
 /// Marks a figure with three exact digits, in place of its decimals.
@@ -296,10 +298,13 @@ fn push_cut_pauses(text: &mut String, sides: &[Side; 2]) {
     }
 }
 
-const COSTS: [(&str, Align); 4] =
-    [("", Align::Left), ("A", Align::Right), ("B", Align::Right), ("B - A", Align::Right)];
+/// Columns of figures of both sides.
+const COSTS: [Head<'static>; 4] =
+    [Head::text("", 16), Head::number("A"), Head::number("B"), Head::number("B - A")];
+/// The most important ones.
+const COSTS_FIRST: [&str; 2] = ["", "B - A"];
 
-fn push_waits(text: &mut String, sides: &[Side; 2]) {
+fn push_waits(text: &mut String, sides: &[Side; 2], room: Room) {
     let steps: BTreeSet<Step> = sides.iter().flat_map(|side| &side.waits).map(|wait| wait.step).collect();
     // These figures reach to a commit, which a modelled run does not have.
     if steps.is_empty() || sides.iter().any(|side| side.modelled_from.is_some()) {
@@ -320,10 +325,10 @@ fn push_waits(text: &mut String, sides: &[Side; 2]) {
         rows.push(row(name(step), both));
     }
     rows.push(row("in all".to_owned(), sums));
-    text.push_str(&aligned(&COSTS, &rows));
+    text.push_str(&table(&COSTS, &COSTS_FIRST, &rows, room));
 }
 
-fn push_lanes(text: &mut String, sides: &[Side; 2]) {
+fn push_lanes(text: &mut String, sides: &[Side; 2], room: Room) {
     push_paragraph(text, "work of lanes:");
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (letter, side) in ["A", "B"].iter().zip(sides) {
@@ -341,20 +346,21 @@ fn push_lanes(text: &mut String, sides: &[Side; 2]) {
             ]);
         }
     }
-    let header = [
-        ("", Align::Left),
-        ("process", Align::Right),
-        ("lane", Align::Right),
-        ("device", Align::Left),
-        ("batches", Align::Right),
-        ("rows", Align::Right),
-        ("busy_%", Align::Right),
-        ("ms_per_row", Align::Right),
+    let heads = [
+        Head::fixed(""),
+        Head::number("process"),
+        Head::number("lane"),
+        Head::text("device", 8),
+        Head::number("batches"),
+        Head::number("rows"),
+        Head::number("busy_%"),
+        Head::number("ms_per_row"),
     ];
-    text.push_str(&aligned(&header, &rows));
+    let first = ["", "lane", "busy_%", "rows", "device", "ms_per_row", "batches"];
+    text.push_str(&table(&heads, &first, &rows, room));
 }
 
-fn push_slowest(text: &mut String, sides: &[Side; 2]) {
+fn push_slowest(text: &mut String, sides: &[Side; 2], room: Room) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (letter, side) in ["A", "B"].iter().zip(sides) {
         for slow in &side.slowest {
@@ -371,13 +377,13 @@ fn push_slowest(text: &mut String, sides: &[Side; 2]) {
         return;
     }
     push_paragraph(text, "the slowest signals (explain one with `replay why`):");
-    let header = [
-        ("", Align::Left),
-        ("latency", Align::Right),
-        ("signal", Align::Left),
-        ("longest wait for", Align::Left),
+    let heads = [
+        Head::fixed(""),
+        Head::number("latency"),
+        Head::fixed("signal"),
+        Head::text("longest wait for", WORDS_MIN),
     ];
-    text.push_str(&aligned(&header, &rows));
+    text.push_str(&table(&heads, &[], &rows, room));
 }
 
 #[cfg(test)]

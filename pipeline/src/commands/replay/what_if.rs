@@ -13,17 +13,19 @@ use warptape_scheduler::dqn;
 use warptape_what_if::{Changes, FigureRow, Mean, Modelled, OrderOf, Recording, Report, WhatIfError};
 
 use super::chain::{push_line, push_paragraph};
-use crate::cli::{ChainFormat, WhatIfArgs};
+use crate::cli::{ListFormat, WhatIfArgs};
 use crate::clock::wall_clock_ns;
-use crate::commands::columns::{Align, aligned, counted};
+use crate::commands::columns::counted;
+use crate::commands::csv_rows;
+use crate::commands::fit::{Head, Room, cut, table};
 use crate::commands::seeds::over_seeds;
 use crate::network_file;
 use crate::open::{OpenLog, Purpose, open_log};
-use crate::printable::{stdout, to_stderr};
+use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
 
-/// Greatest number of characters shown of a value.
-const VALUE_CHARS_MAX: usize = 60;
+/// Greatest width of a value.
+const VALUE_MAX: usize = 60;
 
 /// Models and prints.
 pub fn execute(args: &WhatIfArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -33,10 +35,16 @@ pub fn execute(args: &WhatIfArgs, settings: &Settings) -> anyhow::Result<ExitCod
     let report = report?;
     let mut stdout = stdout();
     match args.output {
-        ChainFormat::Table => write!(stdout, "{}", text(&report))?,
-        ChainFormat::Json => {
+        ListFormat::Table => write!(stdout, "{}", text(&report, Room::of_stdout(args.wide)))?,
+        ListFormat::Json => {
             serde_json::to_writer(&mut stdout, &report)?;
             writeln!(stdout)?;
+        }
+        ListFormat::Csv => {
+            write!(stdout, "{}", csv_rows::row(CSV_NAMES)?)?;
+            for row in &report.figures {
+                write!(stdout, "{}", csv_rows::row(csv_row(row))?)?;
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -112,7 +120,7 @@ fn is_of(policy: &str, recording: &Recording) -> bool {
     network_file::is_only_a_hash(policy) || dqn::prefix_of(policy).is_some_and(is_recorded)
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &Report, room: Room) -> String {
     let mut text = String::new();
     let lives = counted(report.lives as u64, "process life", "process lives");
     push_line(
@@ -143,7 +151,7 @@ fn text(report: &Report) -> String {
          repeatability. The variation between parts of the run is shown beside it; no claim is smaller than \
          either.",
     );
-    text.push_str(&table(&report.figures));
+    text.push_str(&figures(&report.figures, room));
     push_paragraph(
         &mut text,
         "does each row pass through its group once and in order (outputs depend only on that order):",
@@ -161,13 +169,10 @@ fn shown(value: &serde_json::Value) -> String {
         serde_json::Value::String(text) => text.clone(),
         value => value.to_string(),
     };
-    match text.char_indices().nth(VALUE_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    cut(&printable_line(&text), VALUE_MAX)
 }
 
-fn table(figures: &[FigureRow]) -> String {
+fn figures(figures: &[FigureRow], room: Room) -> String {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| rounded(value, value));
     let mean = |mean: Option<Mean>| {
         mean.map_or_else(String::new, |Mean { mean, half_95 }| {
@@ -190,17 +195,54 @@ fn table(figures: &[FigureRow]) -> String {
             row.claim.words().to_owned(),
         ]
     };
-    let header = [
-        ("", Align::Left),
-        ("measured", Align::Right),
-        ("modelled, as recorded", Align::Right),
-        ("modelled, changed", Align::Right),
-        ("difference (95 %)", Align::Right),
-        ("noise floor", Align::Right),
-        ("varies by", Align::Right),
-        ("effect of the change", Align::Left),
+    let heads = [
+        Head::text("", 12),
+        Head::number("measured"),
+        Head::number("modelled, as recorded"),
+        Head::number("modelled, changed"),
+        Head::number("difference (95 %)"),
+        Head::number("noise floor"),
+        Head::number("varies by"),
+        Head::sentence("effect of the change", 20),
     ];
-    aligned(&header, &figures.iter().map(row).collect::<Vec<_>>())
+    let first =
+        ["", "difference (95 %)", "effect of the change", "measured", "noise floor", "modelled, changed"];
+    table(&heads, &first, &figures.iter().map(row).collect::<Vec<_>>(), room)
+}
+
+const CSV_NAMES: [&str; 11] = [
+    "figure",
+    "measured",
+    "recorded",
+    "recorded_half_95",
+    "changed",
+    "changed_half_95",
+    "difference",
+    "difference_half_95",
+    "noise_floor",
+    "varies_by",
+    "effect",
+];
+
+/// Returns the exact cells of a figure; an unknown value is empty.
+fn csv_row(of: &FigureRow) -> [String; 11] {
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let mean = |mean: Option<Mean>| [number(mean.map(|of| of.mean)), number(mean.map(|of| of.half_95))];
+    let ([recorded, recorded_half], [changed, changed_half]) = (mean(of.recorded), mean(of.changed));
+    let [difference, difference_half] = mean(of.difference);
+    [
+        of.name.clone(),
+        number(of.measured),
+        recorded,
+        recorded_half,
+        changed,
+        changed_half,
+        difference,
+        difference_half,
+        number(of.noise_floor),
+        number(of.varies_by),
+        of.claim.words().to_owned(),
+    ]
 }
 
 /// Rounds a number to about four digits of another one.

@@ -1,25 +1,22 @@
 //! Records of a topic as the lines of `tail -o json`, for callers without a terminal.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use warptape_engine::payload_of;
-use warptape_eventlog::{Consumer, Fetched, Record, TopicPartition};
+use warptape_eventlog::Record;
 use warptape_schemas::Describer;
 
 use super::json_line::JsonLine;
-use super::{BYTES_MAX, RECORDS_MAX, drop_finished, find_topic, rows, seek};
+use super::reading::Reading;
+use super::rows;
 use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
 
 /// Lines of a topic, up to its present end or on and on.
 pub struct Lines {
-    topic: String,
+    reading: Reading,
     symbol: Option<String>,
-    exits_at_end: bool,
-    reader: Box<dyn Consumer>,
-    /// Partitions with records before their present end.
-    open: BTreeMap<TopicPartition, i64>,
     describer: Describer,
     ready: VecDeque<String>,
 }
@@ -44,13 +41,8 @@ impl Lines {
         (from_beginning, exits_at_end): (bool, bool),
     ) -> anyhow::Result<Self> {
         let log = open_log(settings, Purpose::Show)?.log;
-        let topic = find_topic(&*log, topic, &settings.topics.prefix)?.spec;
-        let place = |partition| TopicPartition { topic: topic.name.clone(), partition };
-        let partitions: Vec<TopicPartition> = (0..topic.partitions).map(place).collect();
-        let mut reader = log.reader(&partitions)?;
-        let open = seek(&mut *reader, &partitions, from_beginning)?;
-        let (describer, ready) = (Describer::new(), VecDeque::new());
-        Ok(Self { topic: topic.name, symbol, exits_at_end, reader, open, describer, ready })
+        let reading = Reading::open(&*log, settings, topic, (from_beginning, exits_at_end))?;
+        Ok(Self { reading, symbol, describer: Describer::new(), ready: VecDeque::new() })
     }
 
     /// Returns the next line, after a wait for it of about `timeout`.
@@ -58,35 +50,36 @@ impl Lines {
         if let Some(line) = self.ready.pop_front() {
             return Ok(Polled::Line(line));
         }
-        if self.exits_at_end && self.open.is_empty() {
+        if self.reading.has_ended() {
             return Ok(Polled::End);
         }
-        if let Fetched::Records { source, records } = self.reader.poll(timeout, RECORDS_MAX, BYTES_MAX)? {
-            for record in &records {
-                if !self.exits_at_end || self.open.get(&source).is_some_and(|end| record.offset < *end) {
-                    self.push(source.partition, record)?;
-                }
-            }
-        }
-        drop_finished(&mut *self.reader, &mut self.open)?;
+        let topic = self.reading.topic().to_owned();
+        let (symbol, describer, ready) = (self.symbol.as_deref(), &self.describer, &mut self.ready);
+        self.reading.poll(timeout, |partition, record| {
+            ready.extend(lines(describer, JsonLine::new(&topic, partition, record), record, symbol)?);
+            anyhow::Ok(())
+        })?;
         Ok(self.ready.pop_front().map_or(Polled::Idle, Polled::Line))
     }
+}
 
-    fn push(&mut self, partition: i32, record: &Record) -> anyhow::Result<()> {
-        let line = JsonLine::new(&self.topic, partition, record);
-        let mut written = Vec::new();
-        match payload_of(record).and_then(|payload| self.describer.describe(payload)) {
-            Ok((schema, value)) => {
-                for row in rows::rows(schema, value) {
-                    if self.symbol.as_deref().is_none_or(|symbol| row.symbol() == Some(symbol)) {
-                        line.write_row(&row, &self.describer, &mut written)?;
-                    }
+/// Returns the lines of a record: one for each of its rows with the symbol, or with any.
+fn lines(
+    describer: &Describer,
+    line: JsonLine<'_>,
+    record: &Record,
+    symbol: Option<&str>,
+) -> anyhow::Result<Vec<String>> {
+    let mut written = Vec::new();
+    match payload_of(record).and_then(|payload| describer.describe(payload)) {
+        Ok((schema, value)) => {
+            for row in rows::rows(schema, value) {
+                if symbol.is_none_or(|symbol| row.symbol() == Some(symbol)) {
+                    line.write_row(&row, describer, &mut written)?;
                 }
             }
-            Err(error) => line.with_error(&error.to_string()).write(&mut written)?,
         }
-        let text = String::from_utf8(written)?;
-        self.ready.extend(text.lines().map(str::to_owned));
-        Ok(())
+        Err(error) => line.with_error(&error.to_string()).write(&mut written)?,
     }
+    Ok(String::from_utf8(written)?.lines().map(str::to_owned).collect())
 }

@@ -220,7 +220,7 @@ impl Table {
 fn write_sentence(out: &mut impl Write, words: &str, indents: [&str; 2], room: Room) -> io::Result<()> {
     let [first, further] = indents;
     let Room::Columns(columns) = room else { return writeln!(out, "{first}{words}") };
-    let lines = wrap(words, columns.saturating_sub(further.len()).max(1));
+    let lines = wrap(words, columns.saturating_sub(further.len()).max(1), "");
     for (number, line) in lines.iter().enumerate() {
         writeln!(out, "{}{line}", if number == 0 { first } else { further })?;
     }

@@ -2,8 +2,8 @@
 
 use super::layouts::{self, Column, Layout};
 use super::show::{Precision, Row, Show};
-use crate::commands::columns::{Align, line};
-use crate::commands::fit::{Cell, Room, Shape, by_importance, fit, fitted_lines};
+use crate::commands::columns::Align;
+use crate::commands::fit::{self, Cell, Room, Shape, by_importance, fit};
 
 /// Width for a last column that may be of any length.
 const ANY_WIDTH: usize = usize::MAX / 4;
@@ -96,10 +96,7 @@ impl View {
                 wraps: matches!(column.show, Show::Sentence(_)),
             })
             .collect();
-        match self.room {
-            Room::Whole => line(cells.iter().map(|cell| (&cell.text, cell.width, cell.align))),
-            Room::Columns(_) => fitted_lines(&cells).join("\n"),
-        }
+        fit::row(&cells, self.room)
     }
 }
 

@@ -4,11 +4,13 @@
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
 
 use super::model::Model;
 use super::palette::Palette;
 use super::table::Room;
-use super::words::{fit, shown, sparkline, time_of_day, width};
+use super::words::{shown, sparkline, time_of_day};
+use crate::commands::fit::cut;
 use crate::endpoint::live::snapshot::{Candle, Candles};
 
 /// Least height for a line of times below the candles.
@@ -52,7 +54,7 @@ pub fn title(model: &Model, palette: Palette) -> Vec<Span<'static>> {
 
 /// Returns the candles as lines.
 pub fn lines(model: &Model, room: Room, palette: Palette) -> Vec<Line<'static>> {
-    let words = |words: String| vec![Line::from(fit(&words, room.width).into_owned())];
+    let words = |words: String| vec![Line::from(cut(&words, room.width))];
     match (&model.wish, &model.candles) {
         (None, _) => words("no symbol has candles yet".to_owned()),
         (Some(_), None) => words("asking for its candles".to_owned()),
@@ -64,14 +66,14 @@ pub fn lines(model: &Model, room: Room, palette: Palette) -> Vec<Line<'static>> 
 
 fn drawn(candles: &Candles, room: Room, palette: Palette) -> Vec<Line<'static>> {
     let last = candles.candles.last().map(|last| shown(&last.close)).unwrap_or_default();
-    let axis = if room.width < PRICES_MIN { 0 } else { (width(&last) + 1).clamp(8, 16) };
+    let axis = if room.width < PRICES_MIN { 0 } else { (last.width() + 1).clamp(8, 16) };
     let columns = room.width - axis;
     // A blank between two candles keeps bodies apart.
     let fitting = (columns / 2).max(1);
     let drawn = &candles.candles[candles.candles.len().saturating_sub(fitting)..];
     let below = usize::from(room.height >= TIMES_MIN) + usize::from(room.height >= SIGNALS_MIN) + 1;
     let Some(scale) = Scale::of(drawn, room.height.saturating_sub(below)) else {
-        return vec![Line::from(fit("prices that are no numbers", room.width).into_owned())];
+        return vec![Line::from(cut("prices that are no numbers", room.width))];
     };
     let mut lines: Vec<Line<'static>> =
         (0..scale.lines).map(|line| candle_line(drawn, &scale, line, (axis, &last), palette)).collect();
@@ -166,7 +168,7 @@ fn price_label(
     let close = candles.last().and_then(prices).map(|prices| scale.step(prices.close) / 2);
     let room = axis.saturating_sub(1);
     if close == Some(scale.lines - 1 - line) {
-        return Span::styled(format!("◂{}", fit(last, room)), palette.accent());
+        return Span::styled(format!("◂{}", cut(last, room)), palette.accent());
     }
     let is_labelled = line == 0 || line + 1 == scale.lines || line.is_multiple_of(4);
     if !is_labelled {
@@ -174,7 +176,7 @@ fn price_label(
     }
     let decimals = last.split_once('.').map_or(0, |(_, decimals)| decimals.len().min(8));
     let price = format!("{:.decimals$}", scale.price(line));
-    Span::styled(format!(" {}", fit(&price, room)), palette.faint())
+    Span::styled(format!(" {}", cut(&price, room)), palette.faint())
 }
 
 fn part(prices: Prices, scale: &Scale, step: usize) -> Part {
@@ -222,9 +224,9 @@ fn times(drawn: &[Candle], columns: usize) -> String {
     let end = |candle: Option<&Candle>| candle.map(|candle| time_of_day(&candle.end, 0)).unwrap_or_default();
     let (first, last) = (end(drawn.first()), end(drawn.last()));
     let taken = (drawn.len() * 2).saturating_sub(1).min(columns);
-    match taken.checked_sub(width(&first) + width(&last) + 1) {
+    match taken.checked_sub(first.width() + last.width() + 1) {
         Some(blanks) => format!("{first}{}{last}", " ".repeat(blanks + 1)),
-        None => fit(&last, columns).into_owned(),
+        None => cut(&last, columns),
     }
 }
 

@@ -9,6 +9,7 @@ use thiserror::Error;
 use ureq::Agent;
 
 use crate::endpoint::live::snapshot::{Candles, Snapshot};
+use crate::endpoint::{Endpoint, LiveData};
 use crate::http_agent::http_agent;
 use crate::settings::Secret;
 
@@ -20,6 +21,8 @@ const CANDLES_INTERVAL: Duration = Duration::from_secs(1);
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 /// Longest wait for a state or for candles. An endpoint whose engine is stuck says so after 3 s.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
+/// Path of explanations.
+const WHY: &str = "/why.txt";
 /// Longest wait for an explanation.
 const WHY_MAX: Duration = Duration::from_secs(60);
 /// Wait before an explanation is asked for again while the endpoint makes another one.
@@ -104,21 +107,51 @@ pub enum News {
 /// Asks one endpoint. Clones share its connections.
 #[derive(Clone, Debug)]
 pub struct Client {
+    url: String,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// The endpoint at the URL, asked by HTTP.
+    Remote(Remote),
+    /// The endpoint of this process.
+    Inside(LiveData),
+}
+
+/// Agents of two patiences, and the token that they present.
+#[derive(Clone, Debug)]
+struct Remote {
     agent: Agent,
     patient: Agent,
-    url: String,
     token: Option<Secret>,
+}
+
+impl Remote {
+    /// Returns the status and the text of an answer.
+    fn ask(&self, url: String, query: &[(&str, &str)], is_patient: bool) -> Result<(u16, String), String> {
+        let told = |error: ureq::Error| error.to_string();
+        let agent = if is_patient { &self.patient } else { &self.agent };
+        let mut request = agent.get(url).query_pairs(query.iter().copied());
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {}", token.reveal()));
+        }
+        let mut answer = request.call().map_err(told)?;
+        let status = answer.status().as_u16();
+        Ok((status, answer.body_mut().read_to_string().map_err(told)?))
+    }
 }
 
 impl Client {
     /// Creates a client of the endpoint at this URL, which has no path.
     pub fn new(url: &str, token: Option<Secret>) -> Self {
-        Self {
-            agent: http_agent(CONNECT_MAX, ANSWER_MAX),
-            patient: http_agent(CONNECT_MAX, WHY_MAX),
-            url: url.to_owned(),
-            token,
-        }
+        let (agent, patient) = (http_agent(CONNECT_MAX, ANSWER_MAX), http_agent(CONNECT_MAX, WHY_MAX));
+        Self { url: url.to_owned(), source: Source::Remote(Remote { agent, patient, token }) }
+    }
+
+    /// Creates a client of an endpoint of this process. It needs no token, and no trust in a certificate.
+    pub fn inside(endpoint: &Endpoint) -> Self {
+        Self { url: endpoint.url().to_owned(), source: Source::Inside(endpoint.live()) }
     }
 
     /// Returns the URL of the endpoint.
@@ -128,29 +161,26 @@ impl Client {
 
     /// Asks for the state.
     pub fn state(&self) -> Result<Snapshot, Trouble> {
-        json("/live.json", &self.ask(&self.agent, "/live.json", &[])?)
+        json("/live.json", &self.ask("/live.json", &[])?)
     }
 
     /// Asks for candles.
     pub fn candles(&self, wish: &Wish) -> Result<Candles, Trouble> {
         let path = "/candles.json";
-        json(path, &self.ask(&self.agent, path, &[("symbol", &wish.symbol), ("bar", &wish.bar)])?)
+        json(path, &self.ask(path, &[("symbol", &wish.symbol), ("bar", &wish.bar)])?)
     }
 
     /// Asks for an explanation.
     pub fn why(&self, subject: &Subject) -> Result<String, Trouble> {
-        self.ask(&self.patient, "/why.txt", &[subject.query()])
+        self.ask(WHY, &[subject.query()])
     }
 
-    fn ask(&self, agent: &Agent, path: &str, query: &[(&str, &str)]) -> Result<String, Trouble> {
-        let silent = |error: ureq::Error| Trouble::Silent(error.to_string());
-        let mut request = agent.get(format!("{}{path}", self.url)).query_pairs(query.iter().copied());
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {}", token.reveal()));
-        }
-        let mut answer = request.call().map_err(silent)?;
-        let status = answer.status().as_u16();
-        let text = answer.body_mut().read_to_string().map_err(silent)?;
+    fn ask(&self, path: &str, query: &[(&str, &str)]) -> Result<String, Trouble> {
+        let answer = match &self.source {
+            Source::Remote(remote) => remote.ask(format!("{}{path}", self.url), query, path == WHY),
+            Source::Inside(data) => data.ask(path, query),
+        };
+        let (status, text) = answer.map_err(Trouble::Silent)?;
         match status {
             200 => Ok(text),
             401 => Err(Trouble::Token),

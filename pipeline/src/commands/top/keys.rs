@@ -4,6 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::client::Subject;
 use super::model::{Mode, Model, Pane, Search, Why};
+use crate::commands::full_screen::{edit, is_interrupt};
 
 /// Rows by which a page key moves.
 const PAGE: isize = 10;
@@ -43,13 +44,11 @@ pub enum Action {
 impl Model {
     /// Handles a key, and returns the action that it asks for.
     pub fn key(&mut self, key: KeyEvent) -> Action {
-        if key.modifiers.contains(KeyModifiers::CONTROL) {
-            match key.code {
-                // A terminal in raw mode does not turn it into a signal.
-                KeyCode::Char('c') => return Action::Quit,
-                KeyCode::Char('l') => return Action::Repaint,
-                _ => {}
-            }
+        if is_interrupt(key) {
+            return Action::Quit;
+        }
+        if key.code == KeyCode::Char('l') && key.modifiers.contains(KeyModifiers::CONTROL) {
+            return Action::Repaint;
         }
         match std::mem::replace(&mut self.mode, Mode::Watching) {
             Mode::Watching => self.command(key),
@@ -89,7 +88,6 @@ impl Model {
 
     /// Handles a key while the user types a part of a symbol's name.
     fn search(&mut self, key: KeyEvent, mut search: Search) -> Action {
-        let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Esc => return Action::Redraw,
             KeyCode::Enter => {
@@ -106,15 +104,7 @@ impl Model {
             KeyCode::Down => {
                 search.chosen = (search.chosen + 1).min(self.matches(&search).len().saturating_sub(1));
             }
-            KeyCode::Backspace => {
-                search.typed.pop();
-                search.chosen = 0;
-            }
-            KeyCode::Char('u') if has_control => search = Search::default(),
-            KeyCode::Char(character) if !has_control && search.typed.chars().count() < TYPED_MAX => {
-                search.typed.push(character);
-                search.chosen = 0;
-            }
+            _ if edit(&mut search.typed, key, TYPED_MAX) => search.chosen = 0,
             _ => {}
         }
         self.mode = Mode::Search(search);

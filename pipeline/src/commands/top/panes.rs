@@ -3,16 +3,17 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 use super::candles;
 use super::model::{Model, Pane};
 use super::palette::Palette;
 use super::table::{Cell, Room, table, window};
 use super::words::{
-    UNKNOWN, bar, bytes, count, fit, milliseconds, rate, seconds, shown, sparkline, time_of_day, whole,
-    wrapped,
+    UNKNOWN, bar, bytes, count, milliseconds, rate, seconds, shown, sparkline, time_of_day, whole,
 };
 use crate::commands::columns::Align::{Left, Right};
+use crate::commands::fit::{cut, wrap};
 use crate::endpoint::live::snapshot::{Entry, Lag, Snapshot, Stores, Verified};
 
 /// Columns of a name before its value.
@@ -38,7 +39,7 @@ pub fn title(pane: Pane, model: &Model, palette: Palette) -> Vec<Span<'static>> 
 /// Returns the contents of a pane.
 pub fn lines(pane: Pane, model: &Model, room: Room, palette: Palette) -> Vec<Line<'static>> {
     let Some(state) = &model.snapshot else {
-        return vec![Line::styled(fit(UNKNOWN, room.width).into_owned(), palette.faint())];
+        return vec![Line::styled(cut(UNKNOWN, room.width), palette.faint())];
     };
     let selected = (model.selected(pane), model.focus == pane);
     match pane {
@@ -105,7 +106,7 @@ fn measured(
 fn named(name: &str, fact: &str, style: Style, width: usize, palette: Palette) -> Line<'static> {
     Line::from(vec![
         Span::styled(format!("{name:<NAME$}"), palette.faint()),
-        Span::styled(fit(&shown(fact), width.saturating_sub(NAME)).into_owned(), style),
+        Span::styled(cut(&shown(fact), width.saturating_sub(NAME)), style),
     ])
 }
 
@@ -173,12 +174,12 @@ fn kinds(state: &Snapshot, room: Room, palette: Palette) -> Vec<Line<'static>> {
         state.signals_by_kind.iter().map(|(kind, count)| (kind, *count)).collect();
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     if kinds.is_empty() {
-        return vec![Line::styled(fit("no signals yet", room.width).into_owned(), palette.faint())];
+        return vec![Line::styled(cut("no signals yet", room.width), palette.faint())];
     }
     if kinds.len() + 1 + NEWEST_MIN > room.height {
         let words = kinds.iter().map(|(kind, number)| format!("{kind} {}", count(*number)));
         let words = shown(&words.collect::<Vec<_>>().join("  "));
-        return vec![Line::from(fit(&words, room.width).into_owned())];
+        return vec![Line::from(cut(&words, room.width))];
     }
     let all: u64 = kinds.iter().map(|(_, count)| count).sum();
     let rows: Vec<Vec<Cell>> = kinds
@@ -200,7 +201,7 @@ fn kinds(state: &Snapshot, room: Room, palette: Palette) -> Vec<Line<'static>> {
 fn decisions(state: &Snapshot, room: Room, selected: (usize, bool), palette: Palette) -> Vec<Line<'static>> {
     let entries = &state.decisions;
     let Some(chosen) = entries.get(selected.0) else {
-        return vec![Line::styled(fit("no decisions yet", room.width).into_owned(), palette.faint())];
+        return vec![Line::styled(cut("no decisions yet", room.width), palette.faint())];
     };
     // The focused pane alone shows the selected decision in all its words.
     let chosen = if selected.1 { chosen_lines(chosen, room, palette) } else { vec![] };
@@ -224,10 +225,10 @@ fn decision_line(entry: &Entry, width: usize, palette: Palette) -> Line<'static>
     let words = entry.reasons.first().unwrap_or(&entry.words);
     let more = entry.reasons.len().saturating_sub(1);
     let more = if more == 0 { String::new() } else { format!(" (+{more})") };
-    let left = width.saturating_sub(super::words::width(&time) + 2 + more.len());
+    let left = width.saturating_sub(time.width() + 2 + more.len());
     Line::from(vec![
         Span::styled(format!("{time}  "), palette.faint()),
-        Span::raw(fit(&shown(words), left).into_owned()),
+        Span::raw(cut(&shown(words), left)),
         Span::styled(more, palette.faint()),
     ])
 }
@@ -235,8 +236,8 @@ fn decision_line(entry: &Entry, width: usize, palette: Palette) -> Line<'static>
 /// Returns the selected decision's entry with all its reasons.
 fn chosen_lines(entry: &Entry, room: Room, palette: Palette) -> Vec<Line<'static>> {
     let head = format!("{}  {}  {}", time_of_day(&entry.at, 3), shown(&entry.place), shown(&entry.words));
-    let reasons = entry.reasons.iter().flat_map(|reason| wrapped(&shown(reason), room.width, "  "));
-    let head = Line::styled(fit(&head, room.width).into_owned(), palette.selected());
+    let reasons = entry.reasons.iter().flat_map(|reason| wrap(&shown(reason), room.width, "  "));
+    let head = Line::styled(cut(&head, room.width), palette.selected());
     let lines = reasons.map(Line::from);
     std::iter::once(head).chain(lines).take(CHOSEN_LINES_MAX.min(room.height)).collect()
 }
@@ -278,7 +279,7 @@ fn partitions(state: &Snapshot, room: Room, selected: (usize, bool), palette: Pa
 fn risk(state: &Snapshot, room: Room, selected: (usize, bool), palette: Palette) -> Vec<Line<'static>> {
     if state.risk.is_empty() {
         let words = format!("no requests yet, {} read", count(state.totals.risk_requests));
-        return vec![Line::styled(fit(&words, room.width).into_owned(), palette.faint())];
+        return vec![Line::styled(cut(&words, room.width), palette.faint())];
     }
     let header = [("request", Left), ("kind", Left), ("outcome", Left), ("fields", Left)];
     let rows: Vec<Vec<Cell>> = state

@@ -16,6 +16,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Borders, Clear, Paragraph};
+use unicode_width::UnicodeWidthStr;
 
 use super::client::Subject;
 use super::keys::KEYS;
@@ -24,7 +25,8 @@ use super::model::{Link, Mode, Model, Pane, Search, Why};
 use super::palette::Palette;
 use super::panes;
 use super::table::{Room, window};
-use super::words::{count, fit, shown, span, time_of_day, width};
+use super::words::{count, shown, span, time_of_day};
+use crate::commands::fit::cut;
 
 /// Height from which the header has a second line.
 const TOTALS_MIN: u16 = 12;
@@ -81,7 +83,7 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Palett
     let right = process_words(model, usize::from(area.width).saturating_sub(taken + 2));
     let rows = [Constraint::Length(1), Constraint::Length(1)];
     let [first, second] = Layout::vertical(rows).areas(area);
-    let columns = [Constraint::Fill(1), Constraint::Length(width(&right) as u16)];
+    let columns = [Constraint::Fill(1), Constraint::Length(right.width() as u16)];
     let [left_area, right_area] = Layout::horizontal(columns).areas(first);
     frame.render_widget(Line::from(left), left_area);
     frame.render_widget(Line::styled(right, palette.faint()), right_area);
@@ -102,12 +104,12 @@ fn process_words(model: &Model, room: usize) -> String {
         shown(&state.at)
     );
     let choices = [whole, format!("{node}  {time}"), time];
-    choices.into_iter().find(|words| width(words) <= room).unwrap_or_default()
+    choices.into_iter().find(|words| words.width() <= room).unwrap_or_default()
 }
 
 /// Returns the reason for the endpoint's silence, the components with troubles, or totals.
 fn second_line(model: &Model, room: usize, palette: Palette) -> Line<'static> {
-    let faint = |words: &str| Line::styled(fit(words, room).into_owned(), palette.faint());
+    let faint = |words: &str| Line::styled(cut(words, room), palette.faint());
     if let (Link::Silent(_), Some(trouble)) = (model.link(), &model.trouble) {
         return faint(&shown(&format!("{}: {trouble}; asking again", model.url)));
     }
@@ -185,17 +187,17 @@ fn draw_footer(frame: &mut Frame<'_>, area: Rect, model: &Model, hidden: &[Pane]
     };
     let hidden: Vec<&str> = hidden.iter().map(|pane| pane.name()).collect();
     let words = if hidden.is_empty() { String::new() } else { format!("Tab shows {}", hidden.join(", ")) };
-    let room = usize::from(area.width).saturating_sub(width(keys) + 2);
-    let words = fit(&words, room).into_owned();
-    let columns = [Constraint::Fill(1), Constraint::Length(width(&words) as u16)];
+    let room = usize::from(area.width).saturating_sub(keys.width() + 2);
+    let words = cut(&words, room);
+    let columns = [Constraint::Fill(1), Constraint::Length(words.width() as u16)];
     let [left, right] = Layout::horizontal(columns).areas(area);
-    frame.render_widget(Line::from(fit(keys, usize::from(left.width)).into_owned()), left);
+    frame.render_widget(Line::from(cut(keys, usize::from(left.width))), left);
     frame.render_widget(Line::styled(words, palette.faint()), right);
 }
 
 /// Clears a part of the screen, frames it, and returns its lines' place.
 fn overlay(frame: &mut Frame<'_>, area: Rect, title: &str, palette: Palette) -> Rect {
-    let title = format!(" {} ", fit(title, usize::from(area.width).saturating_sub(4)));
+    let title = format!(" {} ", cut(title, usize::from(area.width).saturating_sub(4)));
     let block = Block::bordered().border_style(palette.accent()).title(title);
     let inner = block.inner(area);
     frame.render_widget(Clear, area);
@@ -225,7 +227,7 @@ fn draw_search(frame: &mut Frame<'_>, body: Rect, model: &Model, search: &Search
     let more = (left_out > 0).then(|| format!("{} more by their whole names", count(left_out)));
     let height = usize::from(inner.height).saturating_sub(1 + usize::from(more.is_some()));
     lines.extend(window(found.len(), search.chosen, height).map(|index| {
-        let line = Line::from(fit(&shown(found[index]), room).into_owned());
+        let line = Line::from(cut(&shown(found[index]), room));
         if index == search.chosen { line.style(palette.selected()) } else { line }
     }));
     lines.extend(more.map(|more| Line::styled(more, palette.faint())));

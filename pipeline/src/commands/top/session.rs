@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use super::client::{Client, News, Subject, Wish, explain, poll, spawn};
@@ -11,6 +10,8 @@ use super::keys::Action;
 use super::model::{Mode, Model};
 use super::screen::draw;
 use crate::cli::Interrupt;
+use crate::commands::full_screen::FullScreen;
+use crate::terminal::Terminal;
 
 /// Longest wait for a key before answers and signals are looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -18,44 +19,25 @@ const LOOK: Duration = Duration::from_millis(50);
 const REDRAW: Duration = Duration::from_millis(500);
 
 /// Shows the pipeline until a key or a signal ends it, and restores the terminal.
-pub fn run(client: &Client, interrupt: &Interrupt, is_coloured: bool) -> anyhow::Result<()> {
-    let _restored = Restored;
-    // A panic restores the terminal too, before its message.
-    let terminal = ratatui::try_init()?;
-    let (to_us, news) = unbounded();
-    let (wishes, wished) = unbounded();
-    let poller = (client.clone(), to_us.clone());
-    spawn(move || poll(&poller.0, &wished, &poller.1))?;
-    let model = Model::new(client.url(), is_coloured);
-    let session = Session {
-        terminal,
-        model,
-        client,
-        started: Instant::now(),
-        news,
-        to_us,
-        wishes,
-        wish: None,
-        explaining: None,
-    };
-    session.watch(interrupt)
+pub fn run(
+    client: Client,
+    interrupt: &Interrupt,
+    terminal: &Terminal,
+    is_coloured: bool,
+) -> anyhow::Result<()> {
+    let mut session = Session::open(client, terminal, is_coloured)?;
+    while !interrupt.is_set() && session.step(LOOK)? {}
+    Ok(())
 }
 
-/// Restores the terminal when dropped, however the command ends.
-struct Restored;
-
-impl Drop for Restored {
-    fn drop(&mut self) {
-        // A closed terminal needs no restoring.
-        drop(ratatui::try_restore());
-    }
-}
-
-struct Session<'a> {
-    terminal: DefaultTerminal,
+/// The screen with its answers, until it is dropped.
+pub struct Session {
+    screen: FullScreen,
     model: Model,
-    client: &'a Client,
+    client: Client,
     started: Instant,
+    /// Time of the last drawing; `None` if something has changed since.
+    drawn: Option<Instant>,
     news: Receiver<News>,
     to_us: Sender<News>,
     wishes: Sender<Option<Wish>>,
@@ -65,29 +47,41 @@ struct Session<'a> {
     explaining: Option<Sender<()>>,
 }
 
-impl Session<'_> {
-    fn watch(mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
-        let mut drawn: Option<Instant> = None;
-        while !interrupt.is_set() {
-            if drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW) {
-                self.model.now = self.started.elapsed();
-                self.terminal.draw(|frame| draw(frame, &self.model))?;
-                drawn = Some(Instant::now());
-            }
-            if event::poll(LOOK)? {
-                drawn = None;
-                if self.perform(event::read()?)? {
-                    return Ok(());
-                }
-            }
+impl Session {
+    /// Opens the screen, and starts to ask. Lines of the log go to this terminal.
+    pub fn open(client: Client, terminal: &Terminal, is_coloured: bool) -> anyhow::Result<Self> {
+        let screen = FullScreen::open(terminal)?;
+        let (to_us, news) = unbounded();
+        let (wishes, wished) = unbounded();
+        let poller = (client.clone(), to_us.clone());
+        spawn(move || poll(&poller.0, &wished, &poller.1))?;
+        let model = Model::new(client.url(), is_coloured);
+        let (started, drawn, wish, explaining) = (Instant::now(), None, None, None);
+        Ok(Self { screen, model, client, started, drawn, news, to_us, wishes, wish, explaining })
+    }
+
+    /// Draws if something has changed, waits for a key, and takes keys and answers in. Returns false if a key asks for
+    /// the end.
+    pub fn step(&mut self, wait: Duration) -> anyhow::Result<bool> {
+        if self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW) {
             self.model.now = self.started.elapsed();
-            while let Ok(news) = self.news.try_recv() {
-                drawn = None;
-                self.model.take(news);
-            }
-            self.tell_wish();
+            self.screen.terminal.draw(|frame| draw(frame, &self.model))?;
+            self.drawn = Some(Instant::now());
         }
-        Ok(())
+        let mut wait = wait;
+        while event::poll(wait)? {
+            (wait, self.drawn) = (Duration::ZERO, None);
+            if self.perform(event::read()?)? {
+                return Ok(false);
+            }
+        }
+        self.model.now = self.started.elapsed();
+        while let Ok(news) = self.news.try_recv() {
+            self.drawn = None;
+            self.model.take(news);
+        }
+        self.tell_wish();
+        Ok(true)
     }
 
     /// Performs the action of a key. Returns true if it ends the session.
@@ -101,7 +95,7 @@ impl Session<'_> {
         }
         match action {
             Action::Quit => return Ok(true),
-            Action::Repaint => self.terminal.clear()?,
+            Action::Repaint => self.screen.terminal.clear()?,
             Action::Explain(subject) => self.explain(subject)?,
             Action::Redraw => {}
         }

@@ -4,10 +4,12 @@ use std::ops::Range;
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
 
 use super::palette::Palette;
-use super::words::{fit, shown, width};
+use super::words::shown;
 use crate::commands::columns::Align;
+use crate::commands::fit::cut;
 
 /// Columns between two columns of a table.
 const GAP: usize = 2;
@@ -70,8 +72,8 @@ pub fn table(
 fn widths(header: &[(&'static str, Align)], rows: &[Vec<Cell>], room: usize) -> Vec<usize> {
     let (mut widths, mut left) = (Vec::new(), room);
     for (column, (title, align)) in header.iter().enumerate() {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| width(&cell.text));
-        let wanted = cells.chain([width(title)]).max().unwrap_or(0);
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.width());
+        let wanted = cells.chain([title.width()]).max().unwrap_or(0);
         let gap = if column == 0 { 0 } else { GAP };
         let given = wanted.min(left.saturating_sub(gap));
         if given < wanted && (*align == Align::Right || given < CUT_MIN) {
@@ -89,8 +91,8 @@ fn line(cells: &[Cell], header: &[(&'static str, Align)], widths: &[usize]) -> L
         if !spans.is_empty() {
             spans.push(Span::raw(" ".repeat(GAP)));
         }
-        let text = fit(&cell.text, *columns);
-        let blanks = " ".repeat(columns.saturating_sub(width(&text)));
+        let text = cut(&cell.text, *columns);
+        let blanks = " ".repeat(columns.saturating_sub(text.width()));
         let padded = match align {
             Align::Left => format!("{text}{blanks}"),
             Align::Right => format!("{blanks}{text}"),

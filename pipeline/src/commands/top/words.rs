@@ -1,10 +1,8 @@
-//! Values as words, and text cut to columns.
+//! Values as words.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use indicatif::{BinaryBytes, HumanCount};
-use ratatui::text::Span;
 
 use crate::printable::printable_line;
 
@@ -80,55 +78,6 @@ pub fn time_of_day(iso: &str, decimals: usize) -> String {
     shown(&cut)
 }
 
-/// Returns the width in columns.
-pub fn width(text: &str) -> usize {
-    Span::raw(text).width()
-}
-
-/// Cuts printable text to a width in columns.
-pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
-    if width(text) <= columns {
-        return Cow::Borrowed(text);
-    }
-    let (mut taken, mut end) = (0, 0);
-    for (place, character) in text.char_indices() {
-        let next = place + character.len_utf8();
-        taken += width(&text[place..next]);
-        if taken + 1 > columns {
-            break;
-        }
-        end = next;
-    }
-    Cow::Owned(if columns == 0 { String::new() } else { format!("{}…", &text[..end]) })
-}
-
-/// Wraps printable text, between words if possible; lines after the first begin with the indent.
-pub fn wrapped(text: &str, columns: usize, indent: &str) -> Vec<String> {
-    let columns = columns.max(width(indent) + 2);
-    let (mut lines, mut line, mut taken) = (Vec::new(), String::new(), 0);
-    for word in text.split(' ') {
-        let is_first = line.trim().is_empty();
-        if !is_first && taken + 1 + width(word) > columns {
-            lines.push(std::mem::replace(&mut line, indent.to_owned()));
-            taken = width(indent);
-        } else if !is_first {
-            line.push(' ');
-            taken += 1;
-        }
-        for (place, character) in word.char_indices() {
-            let wide = width(&word[place..place + character.len_utf8()]);
-            if taken + wide > columns {
-                lines.push(std::mem::replace(&mut line, indent.to_owned()));
-                taken = width(indent);
-            }
-            line.push(character);
-            taken += wide;
-        }
-    }
-    lines.push(line);
-    lines
-}
-
 /// Draws the last values as a line of blocks, scaled to their greatest; unknown values are dots.
 pub fn sparkline(values: &[Option<f64>], columns: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -179,16 +128,6 @@ mod tests {
         assert_eq!(time_of_day("2026-11-28T19:08:00.105534Z", 0), "19:08:00");
         assert_eq!(time_of_day("2026-11-28T19:08:00Z", 3), "19:08:00");
         assert_eq!(time_of_day("soon\u{1b}", 3), "soon\\u001b");
-    }
-
-    #[test]
-    fn text_is_cut_by_columns() {
-        assert_eq!(fit("株式市場", 8), "株式市場");
-        assert_eq!(fit("株式市場", 7), "株式市…");
-        assert_eq!(fit("株式市場", 6), "株式…");
-        assert_eq!((fit("abc", 1), fit("abc", 0), fit("株", 1)), ("…".into(), "".into(), "…".into()));
-        assert_eq!(wrapped("lane 1 has 株式市場", 8, "  "), ["lane 1", "  has", "  株式市", "  場"]);
-        assert_eq!(wrapped("abcdef", 3, ""), ["abc", "def"]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use warptape_eventlog::EventLog;
@@ -84,6 +85,18 @@ pub(super) enum Answer {
     Missing(String),
     /// Try again.
     Busy(&'static str),
+}
+
+impl Answer {
+    /// Returns the status of the answer.
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::Json(_) | Self::Stream(_) | Self::Text(_) => StatusCode::OK,
+            Self::Wrong(_) => StatusCode::BAD_REQUEST,
+            Self::Missing(_) => StatusCode::NOT_FOUND,
+            Self::Busy(_) => StatusCode::TOO_MANY_REQUESTS,
+        }
+    }
 }
 
 /// The page of a running pipeline.

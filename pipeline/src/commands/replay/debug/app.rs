@@ -5,6 +5,7 @@ use warptape_replay::debugger::Predicate;
 use warptape_replay::history::Bound;
 
 use crate::cli::{parse_bound, parse_condition};
+use crate::commands::full_screen::{edit, is_interrupt};
 
 /// Entries by which a page key steps.
 pub const PAGE: i64 = 100;
@@ -86,11 +87,6 @@ pub struct App {
     pub message: (String, bool),
     /// Condition to stop on; `None` if there is none.
     pub condition: Option<Predicate>,
-}
-
-/// True if a key is Ctrl-C, which a terminal in raw mode does not turn into a signal.
-pub fn is_interrupt(key: KeyEvent) -> bool {
-    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
 impl App {
@@ -203,10 +199,9 @@ impl App {
                     }
                 }
             }
-            KeyCode::Backspace => drop(typed.pop()),
-            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => typed.clear(),
-            KeyCode::Char(character) if typed.chars().count() < TYPED_MAX => typed.push(character),
-            _ => {}
+            _ => {
+                edit(&mut typed, key, TYPED_MAX);
+            }
         }
         self.mode = mode(typed);
         Action::Redraw

@@ -7,24 +7,29 @@ use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use warptape_replay::debugger::{Found, Stepper};
 use warptape_replay::history::Bound;
 
-use super::app::{Action, App, is_interrupt};
+use super::app::{Action, App};
 use super::screen::draw;
 use super::view::View;
 use crate::cli::{DebugArgs, Interrupt};
 use crate::commands::columns::utc;
+use crate::commands::full_screen::{FullScreen, is_interrupt};
+use crate::terminal::Terminal;
 
 /// Longest wait for a key before signals are checked again.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Steps until a key or a signal ends it, and restores the terminal.
-pub fn run(stepper: &mut Stepper<'_>, args: &DebugArgs, source: &str) -> anyhow::Result<()> {
+pub fn run(
+    stepper: &mut Stepper<'_>,
+    args: &DebugArgs,
+    source: &str,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
     let interrupt = Interrupt::install()?;
-    let _restored = Restored;
-    // A panic restores the terminal too, before its message.
-    let terminal = ratatui::try_init()?;
+    let screen = FullScreen::open(terminal)?;
     let app = App::new(args.condition.clone());
     let mut session =
-        Session { terminal, stepper, app, view: View::default(), source, interrupt, quits: false };
+        Session { screen, stepper, app, view: View::default(), source, interrupt, quits: false };
     session.arrive()?;
     if let Some(at) = args.at {
         session.perform(Action::GoTo(at))?;
@@ -32,18 +37,8 @@ pub fn run(stepper: &mut Stepper<'_>, args: &DebugArgs, source: &str) -> anyhow:
     session.take_keys()
 }
 
-/// Restores the terminal when dropped, however the command ends.
-struct Restored;
-
-impl Drop for Restored {
-    fn drop(&mut self) {
-        // A closed terminal needs no restoring.
-        drop(ratatui::try_restore());
-    }
-}
-
 struct Session<'s, 'a> {
-    terminal: DefaultTerminal,
+    screen: FullScreen,
     stepper: &'s mut Stepper<'a>,
     app: App,
     view: View,
@@ -56,7 +51,7 @@ struct Session<'s, 'a> {
 impl Session<'_, '_> {
     fn take_keys(&mut self) -> anyhow::Result<()> {
         loop {
-            self.terminal.draw(|frame| draw(frame, &self.app, &self.view, None))?;
+            self.screen.terminal.draw(|frame| draw(frame, &self.app, &self.view, None))?;
             while !event::poll(LOOK)? {
                 if self.interrupt.is_set() {
                     return Ok(());
@@ -79,7 +74,7 @@ impl Session<'_, '_> {
     fn perform(&mut self, action: Action) -> anyhow::Result<()> {
         if matches!(action, Action::Redraw | Action::Repaint) {
             if action == Action::Repaint {
-                self.terminal.clear()?;
+                self.screen.terminal.clear()?;
             }
             return self.explain();
         }
@@ -103,7 +98,7 @@ impl Session<'_, '_> {
     }
 
     fn step(&mut self, action: &Action) -> anyhow::Result<Found> {
-        let Self { terminal, stepper, app, view, interrupt, quits, .. } = self;
+        let Self { screen, stepper, app, view, interrupt, quits, .. } = self;
         let range = stepper.range();
         let (mut shown, mut failed) = (Instant::now(), None);
         let mut progress = |offset: i64| {
@@ -113,7 +108,7 @@ impl Session<'_, '_> {
             shown = Instant::now();
             let words =
                 format!("offset {offset} of {} to {}; press any key to stop", range.first, range.next - 1);
-            match show_progress(terminal, app, view, &words) {
+            match show_progress(&mut screen.terminal, app, view, &words) {
                 Ok(key) => {
                     *quits |= key.is_some_and(is_interrupt);
                     key.is_none() && !interrupt.is_set()
