@@ -159,7 +159,7 @@ impl LivePage {
         let explains = watched.explains.clone();
         let verifying = match (&watched.verify, watched.verify_percent) {
             (Some(options), 1..) => {
-                Some(Verifying::start(log.clone(), options.clone(), watched.verify_percent)?)
+                Some(Verifying::start(log.clone(), options.clone(), watched.ordinal, watched.verify_percent)?)
             }
             _ => None,
         };
