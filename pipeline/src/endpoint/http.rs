@@ -228,6 +228,7 @@ async fn lived(served: &Served, live: &LivePage, parts: &Parts) -> Option<Respon
         Answer::Text(text) => plain(StatusCode::OK, text),
         Answer::Wrong(why) => plain(StatusCode::BAD_REQUEST, format!("{why}\n")),
         Answer::Missing(why) => plain(StatusCode::NOT_FOUND, format!("{why}\n")),
+        Answer::Unavailable(why) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
         Answer::Busy(why) => plain(StatusCode::TOO_MANY_REQUESTS, format!("{why}\n")),
     }))
 }

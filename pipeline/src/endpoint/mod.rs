@@ -44,7 +44,7 @@ use crate::clock::Clock;
 use crate::settings::{EndpointSettings, Unguarded};
 use control::Orders;
 use http::{Guard, Served};
-pub use live::{Explains, Subject};
+pub use live::{Explains, Subject, Unexplained};
 pub use metrics::{METRICS, VERIFIER_METRICS};
 use pages::Pages;
 pub(crate) use scrape::throttle_reasons;
