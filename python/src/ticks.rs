@@ -42,12 +42,11 @@ pub fn ticks_of_batch(batch: &RecordBatch) -> anyhow::Result<Vec<GivenTick>> {
         Some(column) => texts(name, &**column),
         None => Ok(vec![String::new(); batch.num_rows()]),
     };
-    let integers = |names: [&str; 2]| {
-        match names.iter().find_map(|name| Some((name, batch.column_by_name(name)?))) {
+    let integers =
+        |names: [&str; 2]| match names.iter().find_map(|name| Some((name, batch.column_by_name(name)?))) {
             Some((name, column)) => integers(name, &**column),
             None => Ok(vec![0; batch.num_rows()]),
-        }
-    };
+        };
     for wanted in [["symbol", "symbol"], ["event_time_ns", "event_time"]] {
         if !wanted.iter().any(|name| batch.column_by_name(name).is_some()) {
             bail!("the table has no column {}; ticks need it", wanted[0]);
