@@ -36,16 +36,17 @@ pub fn tick_of_row(row: Row) -> GivenTick {
 /// Returns the ticks of a batch. Columns have the names of the table of ticks; `event_time` is `event_time_ns`.
 ///
 /// # Errors
-/// If a column is missing or has a type that its values do not have.
+/// If a column is missing, has a type that its values do not have, or has times without a zone.
 pub fn ticks_of_batch(batch: &RecordBatch) -> anyhow::Result<Vec<GivenTick>> {
     let texts = |name: &str| match batch.column_by_name(name) {
         Some(column) => texts(name, &**column),
         None => Ok(vec![String::new(); batch.num_rows()]),
     };
-    let integers = |names: [&str; 2]| match names.iter().find_map(|name| batch.column_by_name(name)) {
-        Some(column) => integers(names[0], &**column),
-        None => Ok(vec![0; batch.num_rows()]),
-    };
+    let integers =
+        |names: [&str; 2]| match names.iter().find_map(|name| Some((name, batch.column_by_name(name)?))) {
+            Some((name, column)) => integers(name, &**column),
+            None => Ok(vec![0; batch.num_rows()]),
+        };
     for wanted in [["symbol", "symbol"], ["event_time_ns", "event_time"]] {
         if !wanted.iter().any(|name| batch.column_by_name(name).is_some()) {
             bail!("the table has no column {}; ticks need it", wanted[0]);
@@ -137,7 +138,12 @@ fn integers(name: &str, column: &dyn Array) -> anyhow::Result<Vec<i64>> {
                 .collect::<Result<_, _>>()
                 .map_err(|_| anyhow!("column {name}: a number does not fit into 64 bits"))?
         }
-        DataType::Timestamp(unit, _) => {
+        // Civil times: the zone of who wrote them is not known.
+        DataType::Timestamp(_, None) => bail!(
+            "column {name} has times without a zone; give it one, in polars by .dt.replace_time_zone(\"UTC\"), in \
+             pandas by .dt.tz_localize(\"UTC\")"
+        ),
+        DataType::Timestamp(unit, Some(_)) => {
             let (values, unit_ns) = match unit {
                 TimeUnit::Nanosecond => (column.as_primitive::<TimestampNanosecondType>().values(), 1),
                 TimeUnit::Microsecond => (column.as_primitive::<TimestampMicrosecondType>().values(), 1_000),

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -144,6 +145,47 @@ class Live(unittest.TestCase):
         self.assertEqual(refused.exception.code, "BAD_PARAMETER")
         with self.assertRaisesRegex(warptape.Error, r"problem\.assets"):
             log.risk({"problem": {"type": "options", "assets": 5, "options": []}})
+
+
+class Tampered(unittest.TestCase):
+    def test_a_tick_that_was_changed_is_the_first_difference(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            copies = []
+            for name, price in [("honest", 100), ("forged", 200)]:
+                log = warptape.Log(f"{folder}/{name}.db")
+                log.publish(
+                    {"symbol": "A:X", "event_time_ns": 10**18 + i * 10**9, "price": price + i % 7} for i in range(60)
+                )
+                if name == "honest":
+                    command("run", "--until-caught-up", "--log", log.url)
+                    self.assertTrue(log.verify().identical)
+                copies.append(Path(folder) / f"{name}-copy.db")
+                command("log", "backup", copies[-1], "--log", log.url)
+            honest, forged = copies
+            self.replace_ticks(honest, forged)
+            log = warptape.Log(honest)
+            verified = log.verify()
+            self.assertFalse(verified.identical)
+            found = verified.divergence["ticks"]
+            self.assertEqual((found["topic"], found["first_offset"], found["next_offset"]), ("ticks", 0, 1))
+            self.assertNotEqual(found["expected"], found["found"])
+            # No decision depends on a price.
+            self.assertTrue(log.verify(outputs=False).identical)
+
+    def replace_ticks(self, log: Path, other: Path) -> None:
+        """Puts the record of ticks of another log in the place of this one's. A checksum is of content and place, so it
+        is right there."""
+        with sqlite3.connect(other) as source, sqlite3.connect(log) as target:
+            ((topic,),) = source.execute("SELECT topic_id FROM topics WHERE name = 'ticks'").fetchall()
+            tables = [name for (name,) in source.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+            changed = 0
+            for table in [name for name in tables if name.startswith(f"records_{topic}_")]:
+                for row in source.execute(f"SELECT checksum, block, offset, count FROM {table}"):
+                    sql = f"UPDATE {table} SET checksum = ?, block = ? WHERE offset = ? AND count = ?"
+                    changed += target.execute(sql, row).rowcount
+            self.assertEqual(changed, 1)
+        source.close()
+        target.close()
 
 
 class Command(unittest.TestCase):

@@ -28,6 +28,10 @@ TIME = dt.datetime(2026, 11, 24, 9, 30, tzinfo=dt.timezone.utc)
 TIME_NS = 1_795_512_600_000_000_000
 
 
+def utc(times: Any) -> pl.Series:
+    return pl.Series(times).dt.replace_time_zone("UTC")
+
+
 class Publish(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -62,7 +66,7 @@ class Publish(unittest.TestCase):
         frame = pl.DataFrame(
             {
                 "symbol": pl.Series(["A:X", "B:Y"] * (count // 2), dtype=pl.Categorical),
-                "event_time": np.datetime64(TIME_NS, "ns") + np.arange(count).astype("timedelta64[ms]"),
+                "event_time": utc(np.datetime64(TIME_NS, "ns") + np.arange(count).astype("timedelta64[ms]")),
                 "price": np.arange(1, count + 1) / 100,
                 "size": np.arange(count, dtype="int32"),
             }
@@ -77,6 +81,23 @@ class Publish(unittest.TestCase):
             self.assertEqual(copy.publish(table).ticks, count)
             self.assertEqual(self.ticks(copy), self.ticks(self.log))
         self.assertIsInstance(table, pandas.DataFrame)
+
+    def test_times_of_tables_have_a_zone(self) -> None:
+        tick = {"symbol": ["A:X"], "price": [1.0]}
+        civil = dt.datetime(2026, 11, 24, 4, 30)
+        for column, unit in [("event_time", "ms"), ("event_time_ns", "ns"), ("receive_time", "us")]:
+            times = pl.Series([civil]).cast(pl.Datetime(unit))
+            frame = pl.DataFrame({**tick, "event_time_ns": utc([TIME.replace(tzinfo=None)]), column: times})
+            with self.assertRaisesRegex(warptape.Error, f"column {column} has times without a zone; give it one"):
+                self.log.publish(frame if column != "event_time" else frame.drop("event_time_ns"))
+        with self.assertRaisesRegex(warptape.Error, "column event_time has times without a zone"):
+            self.log.publish(pandas.DataFrame({**tick, "event_time": [civil]}))
+        with self.assertRaisesRegex(ValueError, "has no time zone"):
+            self.log.publish([{"symbol": "A:X", "price": 1, "event_time": civil}])
+        # The same moment in another zone.
+        new_york = pl.Series([civil]).dt.replace_time_zone("America/New_York")
+        self.assertEqual(self.log.publish(pl.DataFrame({**tick, "event_time": new_york})).ticks, 1)
+        self.assertEqual([row["event_time_ns"] for row in self.ticks(self.log)], [TIME_NS])
 
     def test_a_wrong_tick_is_named(self) -> None:
         good = {"symbol": "A:X", "event_time_ns": TIME_NS, "price": 1}

@@ -380,6 +380,42 @@ pub enum ReplayError {
     },
 }
 
+impl ReplayError {
+    /// Returns true if the log was read, but does not have what was asked for, or no longer has it.
+    pub fn is_absence(&self) -> bool {
+        match self {
+            Self::NoTopic { .. }
+            | Self::EmptyJournal { .. }
+            | Self::JournalTrimmed { .. }
+            | Self::NoConfig { .. }
+            | Self::NoEntry { .. }
+            | Self::NoRecord { .. }
+            | Self::NoSignal { .. }
+            | Self::NoBar { .. }
+            | Self::NoSymbol { .. }
+            | Self::NoAnswer { .. }
+            | Self::NoBatch { .. }
+            | Self::NoProcess { .. }
+            | Self::NoLane { .. }
+            | Self::OutsideJournal { .. }
+            | Self::NothingBefore { .. }
+            | Self::NotSealed { .. }
+            | Self::RecordsGone { .. }
+            | Self::RecordGone { .. } => true,
+            Self::Log(_)
+            | Self::PartitionsDiffer { .. }
+            | Self::NothingCommitted { .. }
+            | Self::StageConfig { .. }
+            | Self::TicksEnd { .. }
+            | Self::NotReplayed { .. }
+            | Self::OutputUnreadable { .. }
+            | Self::RecordUnreadable { .. }
+            | Self::Moving { .. }
+            | Self::Undecided { .. } => false,
+        }
+    }
+}
+
 fn listed(there: &[JournalReach]) -> String {
     there.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -51,6 +51,7 @@ Example: warptape risk price --kind call --strike 60000 --expiry-days 30 --symbo
     /// Price of options with Greeks
     #[command(after_help = "\
 The closed form gives delta, gamma, vega, theta, rho, vanna and volga; a simulation gives the first five, each with its standard error.
+American options have no vanna and no volga: `–` in tables, null in JSON.
 
 Example: warptape risk greeks --kind put --strike 100 --expiry-days 30 --spot 100 --volatility 0.2 --rate 0.03
          warptape risk greeks examples/risk/greeks.json")]

@@ -45,6 +45,7 @@ const COMMIT_MAX: Duration = Duration::from_secs(10);
 
 /// Message of `--until-caught-up`, printed once.
 const CAUGHT_UP: &str = "caught up: all ticks that were in the log at the start have been read";
+const CLOSED: &str = "closed: ticks earlier than the ends of the closed bars are late from now on; leave out --close if a file will grow";
 
 /// Error of a command that cannot start its first threads.
 pub(super) const NO_THREAD: &str =
@@ -147,6 +148,9 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     // The end may have been reached between two checks.
     if args.until_caught_up && !is_said && !is_interrupted {
         to_stderr(format_args!("{CAUGHT_UP}"));
+    }
+    if args.close && !is_interrupted {
+        to_stderr(format_args!("{CLOSED}"));
     }
     write_summary(&mut stdout, &summary, hot_status.as_deref())?;
     Ok(ExitCode::SUCCESS)

@@ -46,7 +46,7 @@ use crate::settings::{EndpointSettings, Unguarded};
 use control::Orders;
 use http::{Guard, Served};
 pub use inside::LiveData;
-pub use live::{Explains, Subject};
+pub use live::{Explains, Subject, Unexplained};
 pub use metrics::{METRICS, VERIFIER_METRICS};
 use pages::Pages;
 pub(crate) use scrape::throttle_reasons;

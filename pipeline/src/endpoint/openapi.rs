@@ -43,6 +43,9 @@ pub(super) fn openapi() -> Value {
         if *path != "/live" {
             responses["429"] = told("The answer is not ready: ask again in a second.");
         }
+        if *path == "/why.txt" {
+            responses["503"] = told("The log cannot be read, or the explanation took too long.");
+        }
         refusals(&mut responses);
         let parameters: Vec<Value> = parameters.iter().map(|(name, is_required, about)| {
             json!({"name": name, "in": "query", "required": is_required, "description": about, "schema": {"type": "string"}})

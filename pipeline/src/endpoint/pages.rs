@@ -20,7 +20,7 @@ use super::view::Watched;
 use crate::clock::Clock;
 
 /// Time for which a page is cached for all clients.
-const PAGE_AGE_MAX: Duration = Duration::from_millis(250);
+pub(super) const PAGE_AGE_MAX: Duration = Duration::from_millis(250);
 
 /// All pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

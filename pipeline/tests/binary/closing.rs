@@ -21,8 +21,10 @@ fn bars_are_told_of_and_closed_where_the_log_ends() {
     assert!(summary.contains("open bars             3 "), "{summary}");
     assert_eq!(said.matches("caught up").count(), 1, "{said}");
     let closing = [&until[..], &["--close"]].concat();
-    let (summary, _) = texts(&warptape(folder.path(), &closing), 0);
+    let (summary, said_of_close) = texts(&warptape(folder.path(), &closing), 0);
     assert!(!summary.contains("open bars") && summary.contains("signals               3"), "{summary}");
+    let from_now_on = "earlier than the ends of the closed bars are late from now on; leave out --close";
+    assert!(said_of_close.contains(from_now_on) && !said.contains(from_now_on), "{said_of_close}");
     // A closed bar is not closed again.
     let (summary, _) = texts(&warptape(folder.path(), &closing), 0);
     assert!(summary.contains("signals               0"), "{summary}");
@@ -30,6 +32,12 @@ fn bars_are_told_of_and_closed_where_the_log_ends() {
     assert_eq!((signals.lines().count(), signals.matches("\"partial\":true").count()), (3, 3), "{signals}");
     let (verified, _) = texts(&warptape(folder.path(), &VERIFY), 0);
     assert!(verified.ends_with(" 3 signals: identical\n"), "{verified}");
+    // The file grows within the closed bars.
+    std::fs::write(folder.path().join("idle.csv"), format!("{TRADES}V:I,1723075200300,3,1\n"))
+        .expect("a writable folder");
+    texts(&warptape(folder.path(), &FEED), 0);
+    let (summary, _) = texts(&warptape(folder.path(), &until), 0);
+    assert!(summary.contains("late                  1 "), "{summary}");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use socket2::SockRef;
 
 use super::endpoint::{begin_of, get, scrape, url_of};
 use super::processes::{Running, folder, texts, warptape};
@@ -12,6 +14,11 @@ use super::processes::{Running, folder, texts, warptape};
 const LOG: &str = "sqlite:page.db";
 /// Requests for a snapshot; each waits for seconds.
 const TRIES: u32 = 20;
+/// Streams that nobody reads, and bytes that a client's system takes for each.
+const SILENT: usize = 50;
+const TAKEN_BYTES: usize = 4_096;
+/// Time in which a stream that takes more gets more: there are two snapshots a second for all.
+const STILL: Duration = Duration::from_secs(4);
 
 /// Returns a snapshot of the page, which may take its time on a busy machine.
 fn snapshot(url: &str) -> Value {
@@ -119,24 +126,59 @@ fn the_page_shows_what_the_metrics_and_the_log_say() {
     run.stop("TERM");
 }
 
+/// Returns the bytes that connections to a port of this machine have not taken, of those that have any to take.
+fn untaken(port: u16) -> Vec<u64> {
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux");
+    let of = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (_, local_port) = fields.get(1)?.rsplit_once(':')?;
+        let (to_send, _) = fields.get(4)?.split_once(':')?;
+        let is_of = u16::from_str_radix(local_port, 16).ok()? == port;
+        u64::from_str_radix(to_send, 16).ok().filter(|bytes| is_of && *bytes > 0)
+    };
+    let mut untaken: Vec<u64> = table.lines().filter_map(of).collect();
+    untaken.sort_unstable();
+    untaken
+}
+
+/// Returns the time of the first snapshot of a new stream.
+#[track_caller]
+fn streamed_at(url: &str) -> String {
+    let (status, text) = begin_of(url, "/live");
+    assert_eq!(status, 200, "{text}");
+    let at = text.split_once("event: state\ndata: {\"at\":\"").and_then(|(_, rest)| rest.split('"').next());
+    at.unwrap_or_else(|| panic!("no snapshot: {text}")).to_owned()
+}
+
 #[test]
 fn streams_go_on_beside_readers_that_stop() {
     let folder = folder();
-    let (run, url) = running(folder.path());
+    let (mut run, url) = running(folder.path());
     let address = url.strip_prefix("http://").expect("an address");
-    let silent: Vec<TcpStream> = (0..200)
+    let port = address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    let silent: Vec<TcpStream> = (0..SILENT)
         .map(|_| {
             let mut stream = TcpStream::connect(address).expect("a connection");
+            SockRef::from(&stream).set_recv_buffer_size(TAKEN_BYTES).expect("a small buffer");
             write!(stream, "GET /live HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("a request");
             stream
         })
         .collect();
-    for _ in 0..3 {
-        let (status, text) = begin_of(&url, "/live");
-        assert_eq!(status, 200, "{text}");
-        assert!(text.contains("event: state\ndata: {\"at\":"), "{text}");
-        assert_eq!(get(&url, "/readyz", &[]).0, 200);
-    }
+    // Until then a writer that waits for its reader would not show.
+    let (mut last, mut since) = (Vec::new(), Instant::now());
+    run.run_until("every silent stream is full", || {
+        let now = untaken(port);
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+        (last.len() >= SILENT && since.elapsed() >= STILL).then_some(())
+    });
+    let full_at = streamed_at(&url);
+    run.run_until("snapshots are made and sent beside full streams", || {
+        (streamed_at(&url) > full_at && snapshot(&url)["at"].as_str() > Some(&*full_at)).then_some(())
+    });
+    assert_eq!(get(&url, "/readyz", &[]).0, 200);
+    assert!(untaken(port).len() >= SILENT, "the silent streams were full until now");
     drop(silent);
     run.stop("TERM");
 }

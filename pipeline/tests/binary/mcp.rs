@@ -302,6 +302,13 @@ fn calls_end_with_their_time_their_client_or_their_server() {
     let refusal = client.refusal("topics", json!({}));
     assert!(refusal.contains("took longer than 5 s and was ended"), "{refusal}");
     client.await_children(0);
+    // The commands of one call share its time.
+    let began = Instant::now();
+    let refusal = client.refusal("report", json!({}));
+    let took = began.elapsed();
+    assert!(refusal.contains("took longer than 5 s"), "{refusal}");
+    assert!(took < Duration::from_secs(10), "one after the other: {took:?}");
+    client.await_children(0);
     // The next call is as good as the first.
     drop(held);
     fs::remove_file(&config).expect("a pipe");

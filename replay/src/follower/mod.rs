@@ -51,6 +51,8 @@ pub struct Follower<'a> {
     from_beginning: bool,
     waiting_max: usize,
     chain_max: usize,
+    /// Partition of the journal whose transactions alone are compared; `None` for all.
+    only_of: Option<i32>,
     /// True after the first look at the log: journals that appear later are followed from their first entries on.
     has_looked: bool,
     /// True once each of the first journals was read to its end.
@@ -72,6 +74,7 @@ impl<'a> Follower<'a> {
             from_beginning,
             waiting_max: WAITING_MAX,
             chain_max: usize::MAX,
+            only_of: None,
             has_looked: false,
             has_caught_up: false,
             journals: BTreeMap::new(),
@@ -89,6 +92,13 @@ impl<'a> Follower<'a> {
     /// Limits the transactions of a partition that one round compares to `chain_max`, at least one, instead of all.
     pub fn with_chain_max(mut self, chain_max: usize) -> Self {
         self.chain_max = chain_max.max(1);
+        self
+    }
+
+    /// Compares the transactions of one process alone, by its partition of the journal. The entries of all processes are
+    /// still stepped: they say which ticks are whose.
+    pub fn comparing_only(mut self, journal: i32) -> Self {
+        self.only_of = Some(journal);
         self
     }
 
@@ -231,7 +241,8 @@ impl<'a> Follower<'a> {
         let mut counts = self.followed.report.outputs.unwrap_or_default();
         while let Some((partition, chain)) = chains.pop() {
             let follower = self.partitions.get_mut(&partition).expect("a chain is of a partition");
-            let compared = follower.compare(log, sources, partition, &chain, &shelf, &mut counts);
+            let wanted = (chain.as_slice(), self.only_of);
+            let compared = follower.compare(log, sources, partition, wanted, &shelf, &mut counts);
             let left = NOTES_MAX.saturating_sub(self.followed.report.notes.len());
             self.followed.report.notes.extend(follower.take_notes().into_iter().take(left));
             match compared {

@@ -227,7 +227,7 @@ impl PartitionFollower {
                 "outputs of offsets {next} to {} are not compared, because no readable entry accounts for them",
                 resumed.range.first
             ));
-            self.next = None;
+            (self.next, self.state, self.outputs) = (None, None, None);
             return Ok(chain);
         }
         if self.gap_at.replace(next) == Some(next) {
@@ -248,24 +248,30 @@ impl PartitionFollower {
         begin
     }
 
-    /// Compares the ticks and outputs of consecutive transactions. Returns the first difference, with the sequence of
-    /// the entry that sealed its transaction.
+    /// Compares the ticks and outputs of consecutive transactions; passes over those of other processes, if there is an
+    /// `only_of`. Returns the first difference, with the sequence of the entry that sealed its transaction.
     pub(super) fn compare(
         &mut self,
         log: &dyn EventLog,
         sources: &OutputOptions,
         partition: i32,
-        chain: &[Account],
+        (chain, only_of): (&[Account], Option<i32>),
         shelf: &Shelf,
         counts: &mut OutputCounts,
     ) -> Result<Option<(i64, Divergence)>, ReplayError> {
+        let is_wanted = |account: &Account| only_of.is_none_or(|journal| account.journal == journal);
         let place = PartitionPlace { log, sources, partition, shelf };
         let is_one_run = |one: &Account, next: &Account| {
             is_same(&one.config, &next.config)
                 && one.fold == next.fold
                 && one.range.is_lost == next.range.is_lost
+                && is_wanted(one) == is_wanted(next)
         };
         for run in chain.chunk_by(is_one_run) {
+            if !is_wanted(&run[0]) {
+                self.pass_over(run[run.len() - 1].range.next);
+                continue;
+            }
             if run[0].range.is_lost {
                 run.iter().for_each(|account| self.pass_lost(&place, account.range));
                 continue;
@@ -276,6 +282,13 @@ impl PartitionFollower {
             }
         }
         Ok(None)
+    }
+
+    /// Skips records before an offset that another process compares. The state at their end is in a snapshot.
+    fn pass_over(&mut self, to: i64) {
+        if self.next.is_none_or(|next| next < to) {
+            (self.next, self.state, self.outputs) = (Some(to), None, None);
+        }
     }
 
     /// Skips records that were given up: no output contains anything of them.
@@ -656,12 +669,24 @@ mod tests {
         // A journal without its beginning does not account for all ticks.
         let mut follower = of([account(0, 0, 5, Committed)]);
         assert_eq!(taken(&mut follower), [(0, 5)]);
+        follower.outputs = Some([7; 3]);
         follower.add(account(1, 9, 12, Committed));
         for expected in [vec![], vec![(9, 12)]] {
             let chain =
                 follower.take_chain(true, true, usize::MAX).unwrap_or_else(|_| panic!("no gap is expected"));
             assert_eq!(chain.iter().map(|of| (of.range.first, of.range.next)).collect::<Vec<_>>(), expected);
+            assert_eq!(follower.outputs, None, "places before the gap are of no use after it");
         }
+    }
+
+    #[test]
+    fn places_before_records_of_another_process_are_of_no_use_after_them() {
+        let mut follower = of([]);
+        (follower.next, follower.outputs) = (Some(5), Some([7; 3]));
+        follower.pass_over(5);
+        assert_eq!((follower.next, follower.outputs), (Some(5), Some([7; 3])), "nothing lies between");
+        follower.pass_over(9);
+        assert_eq!((follower.next, follower.outputs), (Some(9), None));
     }
 
     #[test]

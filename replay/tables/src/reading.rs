@@ -136,7 +136,7 @@ impl<'a> Reading<'a> {
     pub(crate) fn step(&mut self, rows: &mut Rows) -> Result<bool, TablesError> {
         let record = if self.next < self.end { self.reader()?.next()? } else { None };
         let (Some(record), Some(reader)) = (record, &self.reader) else {
-            (self.next, self.reader) = (self.end, None);
+            self.end();
             return Ok(false);
         };
         rows.at(record.offset);
@@ -162,6 +162,11 @@ impl<'a> Reading<'a> {
         })?;
         self.next = record.offset + 1;
         Ok(true)
+    }
+
+    /// Passes over offsets without records, to the end.
+    pub(crate) fn end(&mut self) {
+        (self.next, self.reader) = (self.end, None);
     }
 
     /// Adds the rows of what is still open at the end.

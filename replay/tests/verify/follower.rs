@@ -223,6 +223,26 @@ fn a_journal_of_which_much_waits_is_read_on_once_that_is_compared() {
 }
 
 #[test]
+fn transactions_of_one_process_are_compared_alone() {
+    let recording = record(LONG);
+    let whole = followed(&recording.log, options(), true).report;
+    let mut signals = records(&recording.log, "signals", 0);
+    signals.pop();
+    let tampered = Tampered::new(&recording.log, "signals", 0, signals);
+    let of = |log: &dyn EventLog, journal: i32| {
+        let mut follower = Follower::new(log, options(), true).comparing_only(journal);
+        finish(log, &mut follower);
+        follower.followed().report.clone()
+    };
+    assert_eq!(of(&recording.log, 0).outputs, whole.outputs);
+    assert!(of(&tampered, 0).divergence.is_some());
+    // No transaction is of the other process; entries are stepped all the same.
+    let other = of(&tampered, 1);
+    assert_eq!((other.divergence, other.entries), (None, whole.entries));
+    assert_eq!(other.outputs.map(|outputs| (outputs.tick_records, outputs.signals)), Some((0, 0)));
+}
+
+#[test]
 fn rounds_that_compare_one_transaction_find_the_same() {
     let recording = record(LONG);
     let whole = followed(&recording.log, options(), true).report;

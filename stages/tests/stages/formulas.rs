@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Once;
 
 use warptape_kernels::ParameterMistake;
-use warptape_stages::formulas::{BUILTIN, Constant, Function, INPUTS, Window, functions_of, register, signature};
+use warptape_stages::formulas::{
+    BUILTIN, Constant, Function, INPUTS, Window, functions_of, register, signature,
+};
 
 use super::*;
 
@@ -153,7 +155,8 @@ fn the_book_lists_all_names_and_functions() {
     let book = include_str!("../../../docs/formulas.md");
     let rows: Vec<&str> = book.lines().filter(|line| line.starts_with("| `")).collect();
     let inputs = INPUTS.iter().map(|input| format!("| `{}` | {} |", input.name, input.about));
-    let functions = BUILTIN.iter().map(|function| format!("| `{}` | {} |", signature(function), function.about));
+    let functions =
+        BUILTIN.iter().map(|function| format!("| `{}` | {} |", signature(function), function.about));
     assert_eq!(rows, inputs.chain(functions).collect::<Vec<_>>());
 }
 

@@ -31,6 +31,8 @@ pub(super) enum CaptureEvent<'a> {
         scales: Scales,
         side: Side,
     },
+    /// A trade with a price or a size that does not fit a tick.
+    UnfitTrade { stream: TradeStream, ticker: Cow<'a, str>, trade_id: i64, problem: FieldProblem },
     BookTicker {
         ticker: Cow<'a, str>,
         event_time_ns: Option<i64>,
@@ -150,8 +152,20 @@ impl<'a> Fields<'a> {
     fn trade(self, stream: TradeStream) -> Result<(CaptureEvent<'a>, [Option<i64>; 2]), FieldProblem> {
         let event_time_ns = self.transaction_time.time_ns("T")?;
         let times_ns = [self.event_time.optional_time_ns("E")?, Some(event_time_ns)];
-        let ([price], price_scale) = prices([("p", &self.p)])?;
-        let ([size], size_scale) = sizes([("q", &self.q)])?;
+        let trade_id = match stream {
+            TradeStream::Trades => self.t.integer("t"),
+            TradeStream::Aggregates => self.a.integer("a"),
+        };
+        let numbers = prices([("p", &self.p)]).and_then(|price| Ok((price, sizes([("q", &self.q)])?)));
+        let (([price], price_scale), ([size], size_scale)) = match (numbers, &trade_id) {
+            (Ok(numbers), _) => numbers,
+            // Its times do not count for later quotes.
+            (Err(problem), Ok(trade_id)) if problem.does_not_fit => {
+                let (Ok(ticker), trade_id) = (self.s.ticker(), *trade_id) else { return Err(problem) };
+                return Ok((CaptureEvent::UnfitTrade { stream, ticker, trade_id, problem }, [None, None]));
+            }
+            (Err(problem), _) => return Err(problem),
+        };
         let is_execution = price != 0 && size != 0;
         if let Scalar::Text(order_type) = self.order_type
             && is_execution
@@ -164,10 +178,7 @@ impl<'a> Fields<'a> {
             stream,
             ticker: self.s.ticker()?,
             event_time_ns,
-            trade_id: match stream {
-                TradeStream::Trades => self.t.integer("t")?,
-                TradeStream::Aggregates => self.a.integer("a")?,
-            },
+            trade_id: trade_id?,
             price,
             size,
             scales: Scales { price: price_scale, size: size_scale },

@@ -38,6 +38,12 @@ impl BinanceMessages {
         join_symbol(&self.venue, ticker).map_err(|expected| FieldProblem::new("s", ticker, expected))
     }
 
+    /// Returns true if the symbol had a trade of the stream, so that its trades are taken from it.
+    fn is_of_stream(&self, symbol: &str, stream: TradeStream) -> bool {
+        let streams = self.trade_streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.get(symbol) == Some(&stream)
+    }
+
     fn message(&self, event: CaptureEvent, receive_time_ns: i64) -> Result<Message, FieldProblem> {
         Ok(match event {
             CaptureEvent::Trade { price, size, ticker, trade_id, .. } if price == 0 || size == 0 => {
@@ -74,6 +80,12 @@ impl BinanceMessages {
                     scales,
                 })
             }
+            CaptureEvent::UnfitTrade { stream, ticker, trade_id, problem } => match self.symbol(&ticker) {
+                Ok(symbol) if self.is_of_stream(&symbol, stream) => {
+                    Message::UnfitTrade { problem, symbol, trade_id }
+                }
+                _ => return Err(problem),
+            },
             CaptureEvent::BookTicker { ticker, event_time_ns, bid, ask, scales } => Message::Tick(Tick {
                 symbol: self.symbol(&ticker)?,
                 kind: TickKind::Quote,

@@ -29,7 +29,7 @@ impl<M: VenueMessages> CaptureFile<M> {
             self.passed_over.ignore("empty line");
             return Ok(None);
         }
-        Ok(self.messages.read(line)?.into_tick(&mut self.passed_over))
+        self.messages.read(line)?.into_tick(&mut self.passed_over)
     }
 }
 

@@ -18,7 +18,7 @@ pub trait VenueMessages {
     /// Converts the message of a line `<receive ns> <JSON>`.
     ///
     /// # Errors
-    /// The field that does not parse. The line then has no effect on later ones, unless its number does not fit a tick.
+    /// The field that does not parse. The line then has no effect on later ones.
     fn read(&mut self, line: &[u8]) -> Result<Message, FieldProblem>;
 
     /// Forgets the last line, as if it had not been read.
@@ -37,6 +37,15 @@ pub enum Message {
         /// Symbol with venue and trade id; `None` if the message does not have both.
         trade: Option<(String, i64)>,
     },
+    /// A numbered trade with a price or a size that does not fit a tick. It has no effect on later lines.
+    UnfitTrade {
+        /// The number.
+        problem: FieldProblem,
+        /// Symbol with venue.
+        symbol: String,
+        /// Its id.
+        trade_id: i64,
+    },
     /// The id of a symbol's newest trade.
     LastTrade {
         /// Kind under which it is counted.
@@ -54,14 +63,18 @@ pub enum Message {
 
 impl Message {
     /// Returns the tick; counts any other message by its kind.
-    fn into_tick(self, passed_over: &mut PassedOver) -> Option<Tick> {
+    ///
+    /// # Errors
+    /// The number that does not fit a tick.
+    fn into_tick(self, passed_over: &mut PassedOver) -> Result<Option<Tick>, FieldProblem> {
         match self {
-            Message::Tick(tick) => return Some(tick),
+            Message::Tick(tick) => return Ok(Some(tick)),
+            Message::UnfitTrade { problem, .. } => return Err(problem),
             Message::PassedTrade { kind, .. } | Message::Other(kind) => passed_over.ignore(&kind),
             Message::LastTrade { kind, .. } => passed_over.ignore(kind),
             Message::Refused(_) => passed_over.ignore("error"),
         }
-        None
+        Ok(None)
     }
 }
 

@@ -70,8 +70,14 @@ impl CoinbaseMessages {
     fn trade(&self, fields: &Fields, receive_time_ns: i64) -> Result<Message, FieldProblem> {
         let symbol = self.symbol(&fields.product_id)?;
         let trade_id = fields.trade_id.integer("trade_id")?;
-        let ([price], price_scale) = prices([("price", &fields.price)])?;
-        let ([size], size_scale) = sizes([("size", &fields.size)])?;
+        let numbers = prices([("price", &fields.price)])
+            .and_then(|price| Ok((price, sizes([("size", &fields.size)])?)));
+        let (([price], price_scale), ([size], size_scale)) = match numbers {
+            Err(problem) if problem.does_not_fit => {
+                return Ok(Message::UnfitTrade { problem, symbol, trade_id });
+            }
+            numbers => numbers?,
+        };
         if price == 0 || size == 0 {
             return Ok(Message::PassedTrade { kind: ZERO_TRADE.to_owned(), trade: Some((symbol, trade_id)) });
         }

@@ -3,13 +3,16 @@
 
 mod backoff;
 mod clock_difference;
+mod cuts;
+mod missing;
 mod session;
 mod trade_ids;
 mod venue;
 
 pub use self::backoff::Backoff;
 pub use self::clock_difference::{ClockDifferences, ClockSummary};
-pub use self::session::{Cut, LiveCounts, LiveSession, Outcome, Received};
+pub use self::cuts::{Cut, FIRST_CUTS};
+pub use self::session::{LiveCounts, LiveSession, Outcome, Received};
 pub use self::trade_ids::TradeGap;
 pub use self::venue::{LiveVenue, SYMBOLS_MAX};
 

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use warptape_events::tick::{Tick, TickKind};
 
 use super::clock_difference::{ClockDifferences, ClockSummary};
+use super::cuts::{Cut, Cuts};
+use super::missing::Missing;
 use super::trade_ids::{Place, TradeGap, TradeIds};
 use super::venue::LiveVenue;
 use crate::capture::{Message, VenueMessages};
@@ -16,7 +18,7 @@ pub struct LiveSession {
     messages: Box<dyn VenueMessages>,
     symbols: BTreeMap<String, SymbolState>,
     scales: PriceScales,
-    cuts: Vec<Cut>,
+    cuts: Cuts,
     counts: LiveCounts,
     clock: ClockDifferences,
     /// The same since the last report.
@@ -26,25 +28,11 @@ pub struct LiveSession {
 #[derive(Default)]
 struct SymbolState {
     ids: TradeIds,
+    missing: Missing,
     /// Event time of the last trade.
     last_time_ns: Option<i64>,
     /// The first cut since the last trade; `None` if there was none.
     cut: Option<usize>,
-}
-
-/// The end of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// Time by the local clock.
-    pub time_ns: i64,
-    /// The reason, in words.
-    pub reason: String,
-    /// Number of symbols with trades before it.
-    pub symbols: usize,
-    /// Number of these symbols without a trade since, so that missing trades do not show yet.
-    pub unchecked: usize,
-    /// Number of trades that are missing.
-    pub missing: u64,
 }
 
 /// Counts of a feed.
@@ -58,11 +46,13 @@ pub struct LiveCounts {
     pub repeated: u64,
     /// Trades received after a later one; they are published.
     pub earlier: u64,
-    /// Ticks left out because their price does not fit the scale of their symbol.
+    /// Those of them that had been counted as missing.
+    pub recovered: u64,
+    /// Ticks left out because a number of them does not fit a tick, or their price the scale of their symbol.
     pub unfit: u64,
     /// Gaps in trade ids.
     pub gaps: u64,
-    /// Trades that are missing in these gaps.
+    /// Trades that are missing in these gaps, without recovered ones.
     pub missing: u64,
     /// Messages without a tick, by kind.
     pub passed_over: PassedOver,
@@ -75,7 +65,7 @@ pub enum Outcome {
     Tick(Tick),
     /// Nothing to publish.
     Nothing,
-    /// A tick whose price does not fit the scale of its symbol.
+    /// A tick with a number that does not fit a tick, or a price that does not fit the scale of its symbol.
     Unfit(FieldProblem),
     /// A message that does not parse. It is no part of the feed.
     Bad(FieldProblem),
@@ -92,8 +82,8 @@ pub struct Received {
     pub outcome: Outcome,
     /// The gap that it shows; `None` if it shows none.
     pub gap: Option<TradeGap>,
-    /// Number of the cut that is checked now for all symbols; `None` for none.
-    pub checked_cut: Option<usize>,
+    /// The cut that is checked now for all symbols; `None` for none.
+    pub checked_cut: Option<Cut>,
 }
 
 impl Received {
@@ -110,7 +100,7 @@ impl LiveSession {
             messages: venue.messages(name),
             symbols: tickers.iter().map(symbol).collect(),
             scales: PriceScales::default(),
-            cuts: Vec::new(),
+            cuts: Cuts::default(),
             counts: LiveCounts::default(),
             clock: ClockDifferences::default(),
             recent_clock: ClockDifferences::default(),
@@ -141,6 +131,9 @@ impl LiveSession {
                     None => Received::only(Outcome::Nothing),
                 }
             }
+            Ok(Message::UnfitTrade { problem, symbol, trade_id }) => {
+                self.take_unfit(problem, &symbol, trade_id, receive_time_ns)
+            }
             Ok(Message::LastTrade { kind, symbol, trade_id }) => {
                 self.counts.passed_over.ignore(kind);
                 self.announce(&symbol, trade_id, receive_time_ns)
@@ -161,16 +154,21 @@ impl LiveSession {
 
     /// Notes that the connection ended. Returns the number of the cut.
     pub fn cut(&mut self, time_ns: i64, reason: String) -> usize {
-        let number = self.cuts.len();
+        let number = self.cuts.count();
         let known = self.symbols.values_mut().filter(|state| state.ids.is_known() && state.cut.is_none());
         let symbols = known.map(|state| state.cut = Some(number)).count();
-        self.cuts.push(Cut { time_ns, reason, symbols, unchecked: symbols, missing: 0 });
+        self.cuts.add(Cut { time_ns, reason, symbols, unchecked: symbols, missing: 0 });
         number
     }
 
-    /// Returns the cuts so far.
-    pub fn cuts(&self) -> &[Cut] {
-        &self.cuts
+    /// Returns the first cuts, at most [`FIRST_CUTS`](super::FIRST_CUTS).
+    pub fn first_cuts(&self) -> impl Iterator<Item = &Cut> {
+        self.cuts.first()
+    }
+
+    /// Returns the number of cuts so far.
+    pub fn cut_count(&self) -> usize {
+        self.cuts.count()
     }
 
     /// Returns the counts so far.
@@ -209,6 +207,19 @@ impl LiveSession {
         received
     }
 
+    /// Takes a trade that cannot be a tick. The feed received it, so it is not missing.
+    fn take_unfit(&mut self, problem: FieldProblem, symbol: &str, id: i64, found_time_ns: i64) -> Received {
+        if !self.symbols.contains_key(symbol) {
+            return Received::only(self.bad(problem));
+        }
+        let mut received = self.take_id(symbol, id, None, found_time_ns);
+        if received.outcome != Outcome::Repeated {
+            self.counts.unfit += 1;
+            received.outcome = Outcome::Unfit(problem);
+        }
+        received
+    }
+
     /// Takes the id of a trade, with its event time if it is a tick.
     fn take_id(&mut self, symbol: &str, id: i64, time_ns: Option<i64>, found_time_ns: i64) -> Received {
         let mut received = Received::only(Outcome::Nothing);
@@ -221,6 +232,11 @@ impl LiveSession {
             }
             Place::Earlier => {
                 self.counts.earlier += 1;
+                if let Some(range) = state.missing.take(id) {
+                    self.counts.recovered += 1;
+                    self.counts.missing = self.counts.missing.saturating_sub(1);
+                    range.cut.into_iter().for_each(|number| self.cuts.recover(number));
+                }
                 return received;
             }
             Place::Next => received.checked_cut = self.check_cut(symbol, 0).1,
@@ -249,19 +265,19 @@ impl LiveSession {
         self.counts.missing = self.counts.missing.saturating_add(gap.trades());
         let (cut, checked_cut) = self.check_cut(symbol, gap.trades());
         gap.cut = cut;
+        if let Some(state) = self.symbols.get_mut(symbol) {
+            state.missing.add(from, to, cut);
+        }
         Received { outcome: Outcome::Nothing, gap: Some(gap), checked_cut }
     }
 
-    /// Checks a symbol for the cut since its last trade. Returns the cut, and once more if it is checked for all
+    /// Checks a symbol for the cut since its last trade. Returns its number, and the cut itself if it is checked for all
     /// symbols now.
-    fn check_cut(&mut self, symbol: &str, missing: u64) -> (Option<usize>, Option<usize>) {
+    fn check_cut(&mut self, symbol: &str, missing: u64) -> (Option<usize>, Option<Cut>) {
         let Some(number) = self.symbols.get_mut(symbol).and_then(|state| state.cut.take()) else {
             return (None, None);
         };
-        let cut = &mut self.cuts[number];
-        cut.unchecked -= 1;
-        cut.missing = cut.missing.saturating_add(missing);
-        (Some(number), (cut.unchecked == 0).then_some(number))
+        (Some(number), self.cuts.check(number, missing))
     }
 
     fn check_scale(&mut self, tick: Tick) -> Outcome {
@@ -318,22 +334,68 @@ mod tests {
         assert_eq!(gap(&mut session, "B", 70), None);
         assert_eq!(session.cut(9, "closed".to_owned()), 0);
         assert_eq!(gap(&mut session, "A", 6), None);
-        assert_eq!(session.cuts()[0].unchecked, 1);
+        assert_eq!(session.first_cuts().map(|cut| cut.unchecked).collect::<Vec<_>>(), [1]);
         // B is checked for the first cut, A for the second.
         assert_eq!(session.cut(10, "silent".to_owned()), 1);
         let received = receive(&mut session, &trade("B", 74));
         let last_time_ns = Some((1_723_161_255_000 + 70) * 1_000_000);
         let symbol = "V:B".to_owned();
         let expected = TradeGap { symbol, from: 71, to: 73, last_time_ns, found_time_ns: 7, cut: Some(0) };
-        assert_eq!((received.gap, received.checked_cut), (Some(expected), Some(0)));
-        assert_eq!(receive(&mut session, &trade("A", 7)).checked_cut, Some(1));
+        let reason = |received: Received| received.checked_cut.map(|cut| cut.reason);
+        assert_eq!(received.gap.as_ref(), Some(&expected));
+        assert_eq!(reason(received).as_deref(), Some("closed"));
+        assert_eq!(reason(receive(&mut session, &trade("A", 7))).as_deref(), Some("silent"));
         assert_eq!(gap(&mut session, "A", 9), Some((8, 8, None)), "within a connection");
         let cuts = [(0, "closed", 2, 3), (1, "silent", 1, 0)].map(|(number, reason, symbols, missing)| {
             let time_ns = 9 + number;
             Cut { time_ns, reason: reason.to_owned(), symbols, unchecked: 0, missing }
         });
-        assert_eq!(session.cuts(), cuts);
+        assert_eq!(session.first_cuts().cloned().collect::<Vec<_>>(), cuts);
         assert_eq!((session.counts().gaps, session.counts().missing), (2, 4));
+    }
+
+    #[test]
+    fn a_missing_trade_that_comes_after_all_is_missing_no_longer() {
+        let mut session = session();
+        assert_eq!(gap(&mut session, "A", 5), None);
+        session.cut(9, "closed".to_owned());
+        assert_eq!(gap(&mut session, "A", 9), Some((6, 8, Some(0))));
+        assert_eq!(gap(&mut session, "A", 11), Some((10, 10, None)));
+        // Trade 4 is of the time before the session.
+        for id in [7, 10, 4] {
+            assert_eq!(gap(&mut session, "A", id), None);
+        }
+        let LiveCounts { earlier, recovered, gaps, missing, .. } = *session.counts();
+        assert_eq!((earlier, recovered, gaps, missing), (3, 2, 2, 2));
+        assert_eq!(session.first_cuts().map(|cut| cut.missing).collect::<Vec<_>>(), [2]);
+        assert_eq!(receive(&mut session, &trade("A", 7)).outcome, Outcome::Repeated);
+        assert_eq!(session.counts().missing, 2);
+    }
+
+    #[test]
+    fn a_trade_with_a_number_that_fits_no_tick_is_not_missing() {
+        let product = r#"{"type":"match","trade_id":6,"time":"2024-11-07T08:19:27.028459Z","product_id":"A","size":"5","price":"2","side":"sell"}"#;
+        let venues = [
+            (LiveVenue::Binance, trade("A", 6), "\"1.5\""),
+            (LiveVenue::Coinbase, product.to_owned(), "\"2\""),
+        ];
+        for (venue, message, price) in venues {
+            let mut session = LiveSession::new(venue, "V", &["A".to_owned()]);
+            let numbered = |id: i64| match venue {
+                LiveVenue::Binance => trade("A", id),
+                LiveVenue::Coinbase => message.replace("\"trade_id\":6", &format!("\"trade_id\":{id}")),
+            };
+            assert!(matches!(receive(&mut session, &numbered(5)).outcome, Outcome::Tick(_)));
+            let unfit = message.replace(price, &format!("\"{}\"", "9".repeat(30)));
+            let outcome = receive(&mut session, &unfit).outcome;
+            assert!(matches!(&outcome, Outcome::Unfit(problem) if problem.does_not_fit), "{outcome:?}");
+            assert_eq!(receive(&mut session, &unfit).outcome, Outcome::Repeated);
+            assert_eq!(receive(&mut session, &numbered(7)).gap, None);
+            let foreign = receive(&mut session, &unfit.replace("\"A\"", "\"B\"")).outcome;
+            assert!(matches!(foreign, Outcome::Bad(_)), "{foreign:?}");
+            let LiveCounts { bad, repeated, unfit, missing, .. } = *session.counts();
+            assert_eq!((bad, repeated, unfit, missing), (1, 1, 1, 0));
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use anyhow::Context;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command as Process};
 use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
 
 use super::call::{Command, Form, Keep};
 
@@ -46,7 +47,7 @@ pub struct Ended {
 pub enum ChildError {
     /// It did not end in time.
     #[error(
-        "the command took longer than {} s and was ended; ask for less, such as a shorter window, or start \
+        "the call took longer than {} s and was ended; ask for less, such as a shorter window, or start \
          `warptape mcp` with a greater --timeout-s",
         .0.as_secs()
     )]
@@ -69,14 +70,19 @@ impl Children {
         Ok(Self { executable, config, time_max, places: Semaphore::new(COMMANDS_MAX) })
     }
 
-    /// Runs a command on a log to its end. The command is killed if the future is dropped.
-    pub async fn run(&self, log: &str, command: &Command) -> Result<Ended, ChildError> {
+    /// Returns the end of a call that begins now. All commands of the call share it.
+    pub fn end_of_call(&self) -> Instant {
+        Instant::now() + self.time_max
+    }
+
+    /// Runs a command on a log to its end, or until the end of its call. The command is killed if the future is dropped.
+    pub async fn run(&self, log: &str, command: &Command, until: Instant) -> Result<Ended, ChildError> {
         let run = async {
             let _place = self.places.acquire().await;
             let mut child = self.process(log, command).spawn()?;
             attend(&mut child, command.form).await
         };
-        tokio::time::timeout(self.time_max, run).await.unwrap_or(Err(ChildError::TooLong(self.time_max)))
+        timeout_at(until, run).await.unwrap_or(Err(ChildError::TooLong(self.time_max)))
     }
 
     fn process(&self, log: &str, command: &Command) -> Process {

@@ -70,16 +70,16 @@ impl Server {
     }
 
     async fn run(&self, log: &str, command: &Command) -> CallToolResult {
-        match self.children.run(log, command).await {
+        match self.children.run(log, command, self.children.end_of_call()).await {
             Ok(ended) => answer::of_command(command, &ended),
             Err(error) => answer::error(error.to_string()),
         }
     }
 
     async fn run_each(&self, log: &str, commands: &[(&'static str, Command)]) -> CallToolResult {
-        let mut answers = Vec::new();
+        let (mut answers, until) = (Vec::new(), self.children.end_of_call());
         for (name, command) in commands {
-            let ended = self.children.run(log, command).await;
+            let ended = self.children.run(log, command, until).await;
             let found = ended.map_err(|error| error.to_string());
             answers.push((*name, found.and_then(|ended| answer::found(command, &ended))));
         }

@@ -13,10 +13,12 @@ use warptape_schemas::risk::{
 
 use super::exchange::Answer;
 use crate::commands::columns::{Align, aligned};
-use crate::commands::tail::show::float;
+use crate::commands::tail::show;
 
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_S: f64 = 1e9;
+/// A number that an answer does not have, such as vanna and volga of American options. In JSON it is null.
+const NOT_AVAILABLE: &str = "–";
 
 /// Returns the whole text of a result without an error.
 pub fn of(request: &RiskRequest, answer: &Answer, wants_greeks: bool, url: &str) -> String {
@@ -62,6 +64,7 @@ fn of_lists(outcome: &RiskOutcome, problem: &RiskProblem) -> String {
     let cell = |value: &Value| match value {
         Value::String(word) => word.clone(),
         Value::Number(number) => number.as_f64().map_or_else(String::new, float),
+        Value::Null => NOT_AVAILABLE.to_owned(),
         other => other.to_string(),
     };
     let title = |name: &str| name.replace('_', " ").to_uppercase();
@@ -91,6 +94,11 @@ fn of_lists(outcome: &RiskOutcome, problem: &RiskProblem) -> String {
         writeln!(text, "{:<10} {}", name.replace('_', " "), cell(value)).expect(STRING);
     }
     text
+}
+
+/// Returns a number for a cell.
+fn float(value: f64) -> String {
+    if value.is_nan() { NOT_AVAILABLE.to_owned() } else { show::float(value) }
 }
 
 /// Returns a code's name in the schema.

@@ -10,6 +10,7 @@
 //! Without anybody who looks, nothing of the log is read. A reader that stops costs nothing: it misses snapshots.
 
 mod assets;
+mod cache;
 mod history;
 mod making;
 mod reading;
@@ -18,6 +19,7 @@ mod series;
 pub mod snapshot;
 mod stream;
 mod verified;
+mod why;
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,17 +27,20 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use warptape_eventlog::EventLog;
 use warptape_schemas::journal::{JournalEntry, Started};
 
 pub(super) use assets::{ASSETS, POLICY};
+use cache::Cache;
 use history::Rates;
 use reading::Reading;
 use seen::Seen;
 use series::Series;
 use verified::Verifying;
+use why::Explanations;
+pub use why::Unexplained;
 
 use super::sampler::{EachInterval, Sampler};
 use super::view::Watched;
@@ -47,9 +52,8 @@ const PACE: Duration = Duration::from_millis(500);
 const INTEREST_NS: i64 = 10_000_000_000;
 /// Age of a snapshot from which on a request waits for a new one, in ns.
 const FRESH_NS: i64 = 1_000_000_000;
-/// Longest wait of a request for a snapshot, and for an explanation.
+/// Longest wait of a request for a snapshot.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(3);
-const WHY_WAIT: Duration = Duration::from_secs(30);
 
 /// Subjects of explanations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +74,7 @@ pub trait Explains: Send + Sync {
     ///
     /// # Errors
     /// The reason, if the log does not have the subject, or cannot be read.
-    fn why(&self, log: &dyn EventLog, subject: &Subject) -> Result<String, String>;
+    fn why(&self, log: &dyn EventLog, subject: &Subject) -> Result<String, Unexplained>;
 }
 
 /// Answer to a request.
@@ -83,6 +87,8 @@ pub(super) enum Answer {
     Wrong(&'static str),
     /// There is no such thing.
     Missing(String),
+    /// The log cannot be read, or not soon enough.
+    Unavailable(String),
     /// Try again.
     Busy(&'static str),
 }
@@ -95,6 +101,7 @@ impl Answer {
             Self::Wrong(_) => StatusCode::BAD_REQUEST,
             Self::Missing(_) => StatusCode::NOT_FOUND,
             Self::Busy(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
@@ -102,8 +109,8 @@ impl Answer {
 /// The page of a running pipeline.
 pub(super) struct LivePage {
     shared: Arc<Shared>,
-    log: Arc<dyn EventLog>,
-    explains: Arc<dyn Explains>,
+    explanations: Explanations,
+    cache: Cache,
     _thread: EachInterval,
 }
 
@@ -116,8 +123,6 @@ struct Shared {
     streams: AtomicUsize,
     asked_at_ns: AtomicI64,
     clock: Clock,
-    /// One explanation at a time.
-    explaining: Arc<Semaphore>,
 }
 
 /// Counts as a stream until it is dropped.
@@ -167,12 +172,11 @@ impl LivePage {
             streams: AtomicUsize::new(0),
             asked_at_ns: AtomicI64::new(i64::MIN / 2),
             clock,
-            explaining: Arc::new(Semaphore::new(1)),
         });
         let explains = watched.explains.clone();
         let verifying = match (&watched.verify, watched.verify_percent) {
             (Some(options), 1..) => {
-                Some(Verifying::start(log.clone(), options.clone(), watched.verify_percent)?)
+                Some(Verifying::start(log.clone(), options.clone(), watched.ordinal, watched.verify_percent)?)
             }
             _ => None,
         };
@@ -188,7 +192,8 @@ impl LivePage {
             shared: shared.clone(),
         };
         let thread = EachInterval::start("page", PACE, move || making.step())?;
-        Ok(Self { shared, log, explains, _thread: thread })
+        let explanations = Explanations::new(log, explains);
+        Ok(Self { shared, explanations, cache: Cache::default(), _thread: thread })
     }
 
     /// Answers a request for a path of the page; `None` if it has no such path.
@@ -221,33 +226,20 @@ impl LivePage {
         let (Some(symbol), Some(bar)) = (parameter(query, "symbol"), parameter(query, "bar")) else {
             return Answer::Wrong("give a symbol and a bar, as in /candles.json?symbol=SYNTH:AAAA&bar=1s");
         };
-        let series = self.shared.series.lock().unwrap_or_else(PoisonError::into_inner);
-        match series.candles(&symbol, &bar) {
-            Some(candles) => {
-                Answer::Json(serde_json::to_vec(&candles).expect("candles can be written").into())
-            }
-            None => Answer::Missing(format!("no {bar:?} bars of {symbol:?} have been read so far")),
-        }
+        let missing = format!("no {bar:?} bars of {symbol:?} have been read so far");
+        let made = self.cache.get(symbol, bar, |symbol, bar| {
+            let series = self.shared.series.lock().unwrap_or_else(PoisonError::into_inner);
+            let candles = series.candles(symbol, bar)?;
+            Some(serde_json::to_vec(&candles).expect("candles can be written"))
+        });
+        made.map_or(Answer::Missing(missing), Answer::Json)
     }
 
     async fn why(&self, query: &str) -> Answer {
         let Some(subject) = subject(query) else {
             return Answer::Wrong("give signal=PARTITION:OFFSET, entry=JOURNAL:SEQUENCE or request=ID");
         };
-        let Ok(permit) = self.shared.explaining.clone().try_acquire_owned() else {
-            return Answer::Busy("another explanation is being made: try again in a second");
-        };
-        let (log, explains) = (self.log.clone(), self.explains.clone());
-        let explained = tokio::task::spawn_blocking(move || {
-            // Held until the work ends, even if its client leaves or waits no longer.
-            let _permit = permit;
-            explains.why(&*log, &subject)
-        });
-        match timeout(WHY_WAIT, explained).await {
-            Ok(Ok(Ok(text))) => Answer::Text(text),
-            Ok(Ok(Err(reason))) => Answer::Missing(reason),
-            Ok(Err(_)) | Err(_) => Answer::Busy("no explanation within 30 s: use warptape replay why"),
-        }
+        self.explanations.explain(subject).await
     }
 }
 
@@ -348,8 +340,8 @@ pub(super) mod tests {
             (String::new(), Vec::new())
         }
 
-        fn why(&self, _: &dyn EventLog, _: &Subject) -> Result<String, String> {
-            Err("nothing is known".to_owned())
+        fn why(&self, _: &dyn EventLog, _: &Subject) -> Result<String, Unexplained> {
+            Err(Unexplained::Missing("nothing is known".to_owned()))
         }
     }
 

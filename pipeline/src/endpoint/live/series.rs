@@ -1,4 +1,4 @@
-//! Closed bars and signals by symbol, for candles. Old ones go, so that memory is bounded.
+//! Closed bars and signals by symbol, for candles. Their number and their memory are bounded: old ones go.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,23 +8,32 @@ use warptape_schemas::{decimal_e9, decimal_text, decode_signal};
 
 use super::snapshot::{Candle, Candles, Signal as Shown, Symbol};
 
-/// Greatest number of symbols kept. Signals of further ones are counted alone.
+/// Greatest number of symbols kept.
 const SYMBOLS_MAX: usize = 5_000;
+/// Greatest number of series: bars of one specification of one symbol.
+const SERIES_MAX: usize = 10_000;
 /// Greatest number of bars, and of other signals, kept of one series.
-const BARS_MAX: usize = 200;
-/// Least number of bars kept of a series, however many series there are.
-const BARS_MIN: usize = 20;
-/// Number of bars over all series from which on each keeps fewer.
-const BARS_ALL_MAX: usize = 100_000;
+const RECORDS_MAX: usize = 200;
+/// Greatest size of all that is kept, in bytes.
+const BYTES_MAX: usize = 64 << 20;
+/// Greatest size of a record; a longer one is counted alone.
+const RECORD_BYTES_MAX: usize = 16 << 10;
+/// Size of a record besides its bytes, and of a symbol or a series besides its name: their places in lists.
+const RECORD_BYTES: usize = 96;
+const NAME_BYTES: usize = 512;
 /// Greatest number of symbols in a snapshot.
 const SHOWN_MAX: usize = 100;
 
 /// Bars and signals of all symbols seen.
-#[derive(Default)]
 pub(super) struct Series {
     symbols: BTreeMap<String, OfSymbol>,
-    /// Series over all symbols.
+    /// Number of series over all symbols.
     count: usize,
+    /// Greatest number of bars kept of each series for now. It is halved if the memory does not suffice.
+    records_max: usize,
+    /// Size of all that is kept.
+    bytes: usize,
+    bytes_max: usize,
 }
 
 #[derive(Default)]
@@ -34,37 +43,78 @@ struct OfSymbol {
     bars: BTreeMap<String, OfBar>,
 }
 
-/// Records of one specification, oldest first, with partition and offset of each.
+/// Records of one specification, oldest first.
 #[derive(Default)]
 struct OfBar {
-    bars: VecDeque<Vec<u8>>,
-    signals: VecDeque<(String, Vec<u8>)>,
+    bars: VecDeque<Kept>,
+    signals: VecDeque<Kept>,
+}
+
+/// A record with its partition and offset.
+struct Kept {
+    place: (i32, i64),
+    encoded: Box<[u8]>,
+}
+
+impl Default for Series {
+    fn default() -> Self {
+        Self { symbols: BTreeMap::new(), count: 0, records_max: RECORDS_MAX, bytes: 0, bytes_max: BYTES_MAX }
+    }
 }
 
 impl Series {
-    /// Keeps a signal, given with its encoded form.
-    pub(super) fn see(&mut self, (partition, offset): (i32, i64), signal: &Signal<'_>, encoded: &[u8]) {
-        if !self.symbols.contains_key(&*signal.symbol) {
-            if self.symbols.len() >= SYMBOLS_MAX {
-                return;
-            }
-            self.symbols.insert(signal.symbol.to_string(), OfSymbol { partition, ..OfSymbol::default() });
+    /// Keeps a signal, given with its encoded form. One without room is counted for its symbol, if that is kept.
+    pub(super) fn see(&mut self, place: (i32, i64), signal: &Signal<'_>, encoded: &[u8]) {
+        let (name, spec) = (&*signal.symbol, &*signal.bar_spec);
+        if encoded.len() > RECORD_BYTES_MAX || !self.has_symbol(name, place.0) {
+            return;
         }
-        let Some(symbol) = self.symbols.get_mut(&*signal.symbol) else { return };
+        let Some(symbol) = self.symbols.get_mut(name) else { return };
         symbol.signals += 1;
-        if !symbol.bars.contains_key(&*signal.bar_spec) {
-            symbol.bars.insert(signal.bar_spec.to_string(), OfBar::default());
+        let is_new = !symbol.bars.contains_key(spec);
+        let of_series = if is_new { spec.len() + NAME_BYTES } else { 0 };
+        let bytes = encoded.len() + RECORD_BYTES + of_series;
+        if (is_new && self.count >= SERIES_MAX) || !self.has_room(bytes) {
+            return;
+        }
+        let Some(symbol) = self.symbols.get_mut(name) else { return };
+        if is_new {
+            symbol.bars.insert(spec.to_owned(), OfBar::default());
             self.count += 1;
         }
-        let Some(of) = symbol.bars.get_mut(&*signal.bar_spec) else { return };
-        let most = (BARS_ALL_MAX / self.count.max(1)).clamp(BARS_MIN, BARS_MAX);
-        if signal.bar.is_some() {
-            of.bars.push_back(encoded.to_vec());
-            of.bars.drain(..of.bars.len().saturating_sub(most));
-        } else {
-            of.signals.push_back((format!("{partition}:{offset}"), encoded.to_vec()));
-            of.signals.drain(..of.signals.len().saturating_sub(most));
+        let Some(of) = symbol.bars.get_mut(spec) else { return };
+        let kept = if signal.bar.is_some() { &mut of.bars } else { &mut of.signals };
+        kept.push_back(Kept { place, encoded: encoded.into() });
+        self.bytes += bytes;
+        self.bytes -= cut(kept, self.records_max);
+    }
+
+    /// Returns true if a symbol is kept; adds it if there is room.
+    fn has_symbol(&mut self, name: &str, partition: i32) -> bool {
+        if self.symbols.contains_key(name) {
+            return true;
         }
+        let bytes = name.len() + NAME_BYTES;
+        if self.symbols.len() >= SYMBOLS_MAX || !self.has_room(bytes) {
+            return false;
+        }
+        self.bytes += bytes;
+        self.symbols.insert(name.to_owned(), OfSymbol { partition, ..OfSymbol::default() });
+        true
+    }
+
+    /// Returns true if there is room for so many bytes; halves the length of all series as long as there is none.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        while self.bytes + bytes > self.bytes_max && self.records_max > 1 {
+            self.records_max /= 2;
+            for of in self.symbols.values_mut().flat_map(|symbol| symbol.bars.values_mut()) {
+                for kept in [&mut of.bars, &mut of.signals] {
+                    self.bytes -= cut(kept, self.records_max);
+                    kept.shrink_to_fit();
+                }
+            }
+        }
+        self.bytes + bytes <= self.bytes_max
     }
 
     /// Returns the symbols with most signals.
@@ -87,15 +137,21 @@ impl Series {
     /// Returns the candles of a symbol; `None` if none were seen.
     pub(super) fn candles(&self, symbol: &str, bar: &str) -> Option<Candles> {
         let of = self.symbols.get(symbol)?.bars.get(bar)?;
-        let candles: Vec<Candle> = of.bars.iter().filter_map(|encoded| candle(encoded)).collect();
+        let candles: Vec<Candle> = of.bars.iter().filter_map(|kept| candle(&kept.encoded)).collect();
         let first = candles.first().map(|candle| candle.start.clone()).unwrap_or_default();
-        let signals = of.signals.iter().filter_map(|(place, encoded)| {
+        let signals = of.signals.iter().filter_map(|Kept { place: (partition, offset), encoded }| {
             let signal = decode_signal(encoded).ok()?;
-            Some(shown(place.clone(), &signal)).filter(|shown| shown.end >= first)
+            Some(shown(format!("{partition}:{offset}"), &signal)).filter(|shown| shown.end >= first)
         });
         let signals = signals.collect();
         Some(Candles { symbol: symbol.to_owned(), bar: bar.to_owned(), candles, signals })
     }
+}
+
+/// Drops the oldest records beyond a number; returns their size.
+fn cut(kept: &mut VecDeque<Kept>, most: usize) -> usize {
+    let gone = kept.drain(..kept.len().saturating_sub(most));
+    gone.map(|kept| kept.encoded.len() + RECORD_BYTES).sum()
 }
 
 /// Returns a signal as it is shown.
@@ -145,5 +201,90 @@ fn prices(bar: &Bar) -> [String; 4] {
         None => {
             [bar.open_e9, bar.high_e9, bar.low_e9, bar.close_e9].map(|e9| decimal_e9(e9.unwrap_or_default()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_schemas::encode_signal;
+    use warptape_schemas::signal::SignalKind;
+
+    use super::*;
+
+    fn see(series: &mut Series, symbol: &str, bar: &str, offset: i64) {
+        let signal = Signal {
+            symbol: symbol.into(),
+            kind: SignalKind::EmaCrossUp,
+            bar_spec: bar.into(),
+            bar_start_ns: 0,
+            bar_end_ns: 1,
+            source_offset: offset,
+            source_index: 0,
+            value: 1.5,
+            threshold: 0.0,
+            bar: None,
+        };
+        let mut encoded = Vec::new();
+        encode_signal(&signal, &mut encoded);
+        series.see((0, offset), &signal, &encoded);
+    }
+
+    /// Returns the size of what is kept, counted anew.
+    fn size(series: &Series) -> usize {
+        let of_bar = |(spec, of): (&String, &OfBar)| {
+            let kept = of.bars.iter().chain(&of.signals);
+            spec.len() + NAME_BYTES + kept.map(|kept| kept.encoded.len() + RECORD_BYTES).sum::<usize>()
+        };
+        let of_symbol = |(name, of): (&String, &OfSymbol)| {
+            name.len() + NAME_BYTES + of.bars.iter().map(of_bar).sum::<usize>()
+        };
+        series.symbols.iter().map(of_symbol).sum()
+    }
+
+    #[test]
+    fn the_newest_records_of_a_series_are_kept() {
+        let mut series = Series::default();
+        (0..1_000).for_each(|offset| see(&mut series, "V:A", "1s", offset));
+        let signals = series.candles("V:A", "1s").expect("signals").signals;
+        assert_eq!((signals.len(), &*signals[0].place), (RECORDS_MAX, "0:800"));
+        assert_eq!((series.bytes, series.symbols()[0].signals), (size(&series), 1_000));
+    }
+
+    #[test]
+    fn all_series_are_shortened_if_the_memory_does_not_suffice() {
+        let mut series = Series { bytes_max: 200_000, ..Series::default() };
+        for offset in 0..200 {
+            for symbol in 0..20 {
+                for bar in ["1s", "1m"] {
+                    see(&mut series, &format!("V:{symbol}"), bar, offset);
+                    assert!(series.bytes <= series.bytes_max);
+                }
+            }
+        }
+        assert_eq!(series.bytes, size(&series));
+        assert!((12..100).contains(&series.records_max), "{}", series.records_max);
+        for symbol in 0..20 {
+            let signals = series.candles(&format!("V:{symbol}"), "1m").expect("signals").signals;
+            assert_eq!((signals.len(), &*signals[signals.len() - 1].place), (series.records_max, "0:199"));
+        }
+    }
+
+    #[test]
+    fn names_without_end_and_long_records_are_bounded() {
+        let mut series = Series { bytes_max: 20_000, ..Series::default() };
+        for offset in 0..1_000 {
+            see(&mut series, &format!("V:{offset}"), "1s", offset);
+            see(&mut series, "V:A", &format!("{offset}s"), offset);
+        }
+        assert!(series.bytes <= series.bytes_max && series.bytes == size(&series), "{}", series.bytes);
+        assert!((3..40).contains(&series.symbols.len()), "{} symbols", series.symbols.len());
+        let of = series.symbols().into_iter().find(|of| of.symbol == "V:A").expect("the symbol");
+        assert_eq!(of.signals, 1_000, "signals without room are counted");
+
+        let mut series = Series::default();
+        see(&mut series, "V:A", &"x".repeat(RECORD_BYTES_MAX), 0);
+        assert!(series.symbols.is_empty());
+        (0..SERIES_MAX + 9).for_each(|number| see(&mut series, "V:A", &format!("{number}s"), 0));
+        assert_eq!(series.count, SERIES_MAX);
     }
 }

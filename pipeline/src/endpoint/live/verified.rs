@@ -1,4 +1,4 @@
-//! Verifies the log beside the pipeline, at a bounded share of a core.
+//! Verifies the transactions of this process beside the pipeline, at a bounded share of a core.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,10 +26,12 @@ pub(super) struct Verifying {
 }
 
 impl Verifying {
-    /// Starts the thread. It may use `share_percent` of a core, from 1 to 100.
+    /// Starts the thread, for the transactions of the process with this ordinal. It may use `share_percent` of a core,
+    /// from 1 to 100.
     pub(super) fn start(
         log: Arc<dyn EventLog>,
         options: VerifyOptions,
+        ordinal: i32,
         share_percent: u32,
     ) -> std::io::Result<Self> {
         let followed = Arc::<Mutex<Followed>>::default();
@@ -37,7 +39,8 @@ impl Verifying {
         let of_thread = followed.clone();
         let run = move || {
             let _ends = ends;
-            follow(&*log, options, share_percent, &of_thread, &stopped);
+            let follower = Follower::new(&*log, options, false).with_chain_max(CHAIN_MAX);
+            follow(follower.comparing_only(ordinal), share_percent, &of_thread, &stopped);
             drop(log);
         };
         std::thread::Builder::new().name("verifier".to_owned()).spawn(run)?;
@@ -69,13 +72,11 @@ impl Drop for Verifying {
 }
 
 fn follow(
-    log: &dyn EventLog,
-    options: VerifyOptions,
+    mut follower: Follower<'_>,
     share_percent: u32,
     followed: &Mutex<Followed>,
     stopped: &Receiver<()>,
 ) {
-    let mut follower = Follower::new(log, options, false).with_chain_max(CHAIN_MAX);
     loop {
         let began = Instant::now();
         let is_at_end = follower.round().unwrap_or_else(|error| {

@@ -15,6 +15,9 @@ use crate::{TableFormat, TablesError};
 
 /// File with what the folder is of; readers of folders pass over names that begin so.
 const ABOUT: &str = "_warptape.json";
+/// End of the name of a file that has a further one of another day with the same offsets. The further one gets its name
+/// last, so without it not all rows of the offsets are in files.
+const PART: &str = "part";
 /// Ending of a file that is not whole.
 const UNFINISHED: &str = "unfinished";
 
@@ -65,12 +68,14 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Removes a table's unfinished files, and notes the offsets of the others.
+    /// Removes a table's unfinished files, and notes the offsets of the others. Parts whose last file is missing are
+    /// unfinished as well.
     fn tidy(&mut self, table: &'static Table) -> io::Result<()> {
         let days = match fs::read_dir(self.path.join(table.name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             days => days?,
         };
+        let mut parts = Vec::new();
         for day in days {
             let day = day?;
             if !day.file_type()?.is_dir() {
@@ -82,10 +87,18 @@ impl Folder {
                 if is_of(UNFINISHED) {
                     fs::remove_file(&path)?;
                 } else if is_of(self.format.ending())
-                    && let Some((partition, next)) = place_of(&path)
+                    && let Some((partition, next, is_last)) = place_of(&path)
                 {
-                    self.note(table, partition, next);
+                    match is_last {
+                        true => self.note(table, partition, next),
+                        false => parts.push((path, partition, next)),
+                    }
                 }
+            }
+        }
+        for (path, partition, next) in parts {
+            if self.reached(table, partition).is_none_or(|reached| reached < next) {
+                fs::remove_file(path)?;
             }
         }
         Ok(())
@@ -147,11 +160,17 @@ impl Unfinished {
         self.file.as_ref().map_or(0, |file| file.rows)
     }
 
-    /// Gives the whole file the name of its offsets; returns its number of rows.
-    pub(super) fn finish(mut self, offsets: OffsetRange, partition: i32) -> Result<u64, TablesError> {
+    /// Gives the whole file the name of its offsets; returns its number of rows. The last of several files with the same
+    /// offsets is the one whose name tells where to go on.
+    pub(super) fn finish(
+        mut self,
+        offsets: OffsetRange,
+        partition: i32,
+        is_last: bool,
+    ) -> Result<u64, TablesError> {
         let rows = self.rows();
         let file = self.file.take().expect("it is not finished");
-        let name = name_of(partition, offsets, self.format);
+        let name = name_of(partition, offsets, is_last, self.format);
         let path = self.path.with_file_name(name);
         let finished = file
             .finish()
@@ -172,15 +191,21 @@ impl Drop for Unfinished {
 }
 
 /// Name of a file; names of a partition are in the order of their rows.
-fn name_of(partition: i32, offsets: OffsetRange, format: TableFormat) -> String {
-    format!("{partition}-{:012}-{:012}.{}", offsets.first, offsets.next, format.ending())
+fn name_of(partition: i32, offsets: OffsetRange, is_last: bool, format: TableFormat) -> String {
+    let part = if is_last { String::new() } else { format!("-{PART}") };
+    format!("{partition}-{:012}-{:012}{part}.{}", offsets.first, offsets.next, format.ending())
 }
 
-/// Partition of a file, and the offset after its rows; `None` for files of others.
-fn place_of(path: &Path) -> Option<(i32, i64)> {
-    let mut parts = path.file_stem()?.to_str()?.split('-');
-    let (partition, _, next) = (parts.next()?, parts.next()?, parts.next()?);
-    Some((partition.parse().ok()?, next.parse().ok()?))
+/// Partition of a file, the offset after its rows, and true unless it is a part; `None` for files of others.
+fn place_of(path: &Path) -> Option<(i32, i64, bool)> {
+    let mut words = path.file_stem()?.to_str()?.split('-');
+    let (partition, _, next) = (words.next()?, words.next()?, words.next()?);
+    let is_last = match words.next() {
+        None => true,
+        Some(PART) => false,
+        Some(_) => return None,
+    };
+    Some((partition.parse().ok()?, next.parse().ok()?, is_last))
 }
 
 /// Checks that a folder was written from this log in this format.
@@ -224,11 +249,33 @@ mod tests {
     #[test]
     fn names_tell_where_to_go_on() {
         let offsets = OffsetRange { first: 120, next: 9_000_000_000_000 };
-        let name = name_of(12, offsets, TableFormat::Parquet);
-        assert_eq!(name, "12-000000000120-9000000000000.parquet");
-        assert_eq!(place_of(Path::new(&name)), Some((12, 9_000_000_000_000)));
-        for other in ["part-0.parquet", "0-1.parquet", "_0.unfinished"] {
+        for (is_last, expected) in [
+            (true, "12-000000000120-9000000000000.parquet"),
+            (false, "12-000000000120-9000000000000-part.parquet"),
+        ] {
+            let name = name_of(12, offsets, is_last, TableFormat::Parquet);
+            assert_eq!(name, expected);
+            assert_eq!(place_of(Path::new(&name)), Some((12, 9_000_000_000_000, is_last)));
+        }
+        for other in ["part-0.parquet", "0-1.parquet", "_0.unfinished", "0-1-2-x.parquet"] {
             assert_eq!(place_of(Path::new(other)), None, "{other}");
         }
+    }
+
+    #[test]
+    fn parts_without_their_last_file_are_removed() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let tables = folder.path().join("tables");
+        let open = || Folder::open(&tables, TableFormat::Parquet, "sqlite:a.db").expect("a folder");
+        drop(open());
+        let day = tables.join("ticks/date=2026-11-24");
+        fs::create_dir_all(&day).expect("a folder");
+        let [last, part, alone] = ["0-0-3.parquet", "0-0-3-part.parquet", "0-3-9-part.parquet"];
+        for name in [last, part, alone] {
+            fs::write(day.join(name), "").expect("a file");
+        }
+        let ticks = TABLES.iter().find(|table| table.name == "ticks").expect("the table");
+        assert_eq!(open().reached(ticks, 0), Some(3));
+        assert_eq!([last, part, alone].map(|name| day.join(name).exists()), [true, true, false]);
     }
 }

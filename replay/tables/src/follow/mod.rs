@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A file gets its name when it is whole. Its rows are all that the records of its offsets cause, so the names tell where
-//! to go on. Days are those of the records' times in the log. This module reads no clock: the shell says when to cut.
+//! to go on. Days are those of the records' times in the log. If times jump between days, each day has a file of the same
+//! offsets, and all but the last one are named `…-part`. This module reads no clock: the shell says when to cut.
 
 mod folder;
 mod stream;
@@ -26,8 +27,9 @@ use crate::{TableFormat, TablesError, Written, WrittenTable};
 /// Most records of a round.
 const RECORDS_MAX: usize = 4_096;
 
-/// Tables of a growing log. Memory is bounded by [`ROWS_MAX`](crate::ROWS_MAX) rows of each table and partition, and by
-/// the scheduler's state of each process. After an error it must be opened again, and then goes on where its files end.
+/// Tables of a growing log. Memory is bounded by [`ROWS_MAX`](crate::ROWS_MAX) rows of each table, partition and open
+/// day, and by the scheduler's state of each process. At most four days are open. After an error it must be opened again,
+/// and then goes on where its files end.
 pub struct Follow<'a> {
     log: &'a dyn EventLog,
     options: ExportOptions,
@@ -63,7 +65,7 @@ impl<'a> Follow<'a> {
     pub fn round(&mut self) -> Result<bool, TablesError> {
         let mut left = RECORDS_MAX;
         for stream in self.streams.values_mut() {
-            while left > 0 && stream.step(&self.folder)? {
+            while left > 0 && stream.step(&mut self.folder)? {
                 left -= 1;
             }
         }
@@ -76,10 +78,7 @@ impl<'a> Follow<'a> {
     /// If a file cannot be written.
     pub fn cut(&mut self) -> Result<(), TablesError> {
         for stream in self.streams.values_mut() {
-            stream.cut(&self.folder)?;
-            for (table, next) in stream.places() {
-                self.folder.note(table, stream.partition(), next);
-            }
+            stream.cut(&mut self.folder)?;
         }
         self.folder.save()
     }

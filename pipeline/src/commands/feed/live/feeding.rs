@@ -20,8 +20,8 @@ const LINGER: Duration = Duration::from_millis(50);
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 /// Largest number of bad messages that are named in the log; further ones are counted.
 const NAMED_MAX: u64 = 10;
-/// Largest number of gaps, and of cuts, that the summary names; the log names each.
-pub(super) const LISTED_MAX: usize = 20;
+/// Largest number of gaps that the summary names; the log names each.
+const LISTED_MAX: usize = 20;
 
 /// Limits of a feed.
 pub struct Limits {
@@ -126,7 +126,7 @@ impl<'a> Feeding<'a> {
     pub fn write_summary(&self, out: &mut impl Write, first: &str, venue: LiveVenue) -> io::Result<()> {
         writeln!(out, "{first}")?;
         writeln!(out, "{}", words::counts(self.session.counts(), self.connections))?;
-        for line in words::cuts(self.session.cuts()) {
+        for line in words::cuts(self.session.first_cuts(), self.session.cut_count()) {
             writeln!(out, "{line}")?;
         }
         for line in words::gaps(&self.gaps, self.session.counts()) {
@@ -180,8 +180,8 @@ impl<'a> Feeding<'a> {
                 self.gaps.push(gap);
             }
         }
-        if let Some(cut) = checked_cut.and_then(|number| self.session.cuts().get(number)) {
-            tracing::info!("{}", words::cut(cut));
+        if let Some(cut) = checked_cut {
+            tracing::info!("{}", words::cut(&cut));
         }
         match outcome {
             Outcome::Tick(tick) => {

@@ -5,7 +5,6 @@ use std::path::Path;
 use indicatif::HumanCount;
 
 use super::super::summary::passed_over;
-use super::feeding::LISTED_MAX;
 use warptape_replay::utc;
 use warptape_sources::live::{ClockSummary, Cut, LiveCounts, LiveVenue, TradeGap};
 
@@ -14,14 +13,14 @@ pub const CLOCK_REMEDY: &str = "times of receipt and of the venue's events are f
 
 /// Describes what was received.
 pub fn counts(counts: &LiveCounts, connections: u64) -> String {
-    let LiveCounts { messages, bad, repeated, earlier, unfit, .. } = counts;
+    let LiveCounts { messages, bad, repeated, earlier, recovered, unfit, .. } = counts;
     let mut text =
         format!("received {} messages over {}", HumanCount(*messages), number(connections, "connection"));
     text += &passed_over(&counts.passed_over, "message");
     for (count, what) in [
         (bad, "bad or of other symbols"),
         (repeated, "repeated"),
-        (unfit, "with a price that the symbol's scale cannot hold"),
+        (unfit, "with a number that a tick or the symbol's scale cannot hold"),
     ] {
         if *count > 0 {
             text += &format!(", {} {what} and left out", HumanCount(*count));
@@ -30,15 +29,17 @@ pub fn counts(counts: &LiveCounts, connections: u64) -> String {
     if *earlier > 0 {
         text += &format!(", {} out of order and published", number(*earlier, "trade"));
     }
+    if *recovered > 0 {
+        text += &format!(", {} of them counted as missing before", HumanCount(*recovered));
+    }
     text
 }
 
-/// Describes the first cuts, one a line.
-pub fn cuts(cuts: &[Cut]) -> Vec<String> {
-    let mut lines: Vec<String> = cuts.iter().take(LISTED_MAX).map(cut).collect();
-    let further = cuts.len().saturating_sub(LISTED_MAX);
-    if further > 0 {
-        lines.push(format!("{} in all", number(cuts.len() as u64, "cut")));
+/// Describes the first of so many cuts, one a line.
+pub fn cuts<'a>(first: impl Iterator<Item = &'a Cut>, count: usize) -> Vec<String> {
+    let mut lines: Vec<String> = first.map(cut).collect();
+    if count > lines.len() {
+        lines.push(format!("{} in all", number(count as u64, "cut")));
     }
     lines
 }
@@ -68,9 +69,13 @@ pub fn cut(cut: &Cut) -> String {
 /// Describes the first gaps, one a line, and all in one.
 pub fn gaps(first: &[TradeGap], counts: &LiveCounts) -> Vec<String> {
     let mut lines: Vec<String> = first.iter().map(gap).collect();
-    if counts.gaps > lines.len() as u64 {
-        let (gaps, missing) = (number(counts.gaps, "gap"), HumanCount(counts.missing));
-        lines.push(format!("{gaps} in all, with {missing} missing trades"));
+    if counts.gaps > lines.len() as u64 || counts.recovered > 0 {
+        let (gaps, missing) = (number(counts.gaps, "gap"), number(counts.missing, "missing trade"));
+        let recovered = match counts.recovered {
+            0 => String::new(),
+            recovered => format!(", without {} that came later", HumanCount(recovered)),
+        };
+        lines.push(format!("{gaps} in all, with {missing}{recovered}"));
     }
     lines
 }
@@ -145,8 +150,8 @@ mod tests {
         assert_eq!(text(2, 2, 0), "no symbol has traded since, so missing trades do not show yet");
         assert_eq!(text(0, 0, 0), "no trade came before it, so missing trades do not show");
         let one = Cut { time_ns: 0, reason: String::new(), symbols: 0, unchecked: 0, missing: 0 };
-        assert_eq!(cuts(&vec![one.clone(); LISTED_MAX]).len(), LISTED_MAX);
-        assert_eq!(cuts(&vec![one; LISTED_MAX + 1]).pop().as_deref(), Some("21 cuts in all"));
+        assert_eq!(cuts(std::iter::repeat_n(&one, 20), 20).len(), 20);
+        assert_eq!(cuts(std::iter::repeat_n(&one, 20), 21).pop().as_deref(), Some("21 cuts in all"));
     }
 
     #[test]
@@ -171,19 +176,24 @@ mod tests {
             text.starts_with("V:A: 1 trade is missing, id 7: found at ") && text.ends_with("not cut"),
             "{text}"
         );
-        let all = LiveCounts { gaps: 30, missing: 90, ..LiveCounts::default() };
-        assert_eq!(gaps(&[missing], &all).pop().as_deref(), Some("30 gaps in all, with 90 missing trades"));
+        let mut all = LiveCounts { gaps: 30, missing: 90, ..LiveCounts::default() };
+        let last = |all: &LiveCounts| gaps(std::slice::from_ref(&missing), all).pop();
+        assert_eq!(last(&all).as_deref(), Some("30 gaps in all, with 90 missing trades"));
+        (all.gaps, all.missing, all.recovered) = (1, 1, 2);
+        let recovered = "1 gap in all, with 1 missing trade, without 2 that came later";
+        assert_eq!(last(&all).as_deref(), Some(recovered));
     }
 
     #[test]
     fn counts_name_what_is_left_out() {
         let mut all = LiveCounts { messages: 1_234, ..LiveCounts::default() };
         assert_eq!(counts(&all, 1), "received 1,234 messages over 1 connection");
-        (all.bad, all.repeated, all.earlier, all.unfit) = (1, 2, 3, 4);
+        (all.bad, all.repeated, all.earlier, all.unfit, all.recovered) = (1, 2, 3, 4, 1);
         assert_eq!(
             counts(&all, 2),
             "received 1,234 messages over 2 connections, 1 bad or of other symbols and left out, 2 repeated and left \
-             out, 4 with a price that the symbol's scale cannot hold and left out, 3 trades out of order and published"
+             out, 4 with a number that a tick or the symbol's scale cannot hold and left out, 3 trades out of order and \
+             published, 1 of them counted as missing before"
         );
     }
 }

@@ -68,6 +68,35 @@ fn options_have_greeks_where_they_are_wanted() {
 }
 
 #[test]
+fn a_number_that_an_answer_does_not_have_is_a_dash() {
+    let problem = json!({"type": "options", "assets": [], "options": options()});
+    let of = |price: f64, vanna: f64, error: &str| OptionValue {
+        price,
+        delta: 0.5,
+        gamma: 0.5,
+        vega: 0.5,
+        theta: 0.5,
+        rho: 0.5,
+        vanna,
+        volga: f64::NAN,
+        error: error.to_owned(),
+        id: String::new(),
+        theta_per_day: 0.0,
+        vega_per_point: 0.0,
+        rho_foreign: 0.0,
+    };
+    let mut answer = answer(json!({"type": "sweep", "cells": []}));
+    let values = vec![of(7.5, f64::NAN, ""), of(f64::NAN, 0.25, "too far")];
+    answer.result.outcome = RiskOutcome::Options(OptionResult { values });
+    let text = super::of(&request(problem), &answer, true, URL);
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!((rows[1][3], &rows[1][12..]), ("7.5", &["–", "–"][..]), "{text}");
+    assert_eq!((rows[2][3], &rows[2][12..]), ("–", &["0.25", "–", "too", "far"][..]), "{text}");
+    let json = serde_json::to_value(&answer.result).unwrap();
+    assert_eq!(json["outcome"]["values"][0]["vanna"], Value::Null);
+}
+
+#[test]
 fn a_volatility_that_is_not_there_says_why() {
     let problem =
         json!({"type": "implied-volatilities", "assets": [], "options": options(), "prices": [7.25, 900.0]});
