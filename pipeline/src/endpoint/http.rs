@@ -227,9 +227,8 @@ async fn lived(served: &Served, live: &LivePage, parts: &Parts) -> Option<Respon
         Answer::Json(bytes) => respond(status, "application/json", Body::from(bytes)),
         Answer::Stream(body) => respond(status, "text/event-stream", body),
         Answer::Text(text) => plain(status, text),
-        Answer::Wrong(why) | Answer::Busy(why) | Answer::Missing(why) | Answer::Unavailable(why) => {
-            plain(status, format!("{why}\n"))
-        }
+        Answer::Wrong(why) | Answer::Busy(why) => plain(status, format!("{why}\n")),
+        Answer::Missing(why) | Answer::Unavailable(why) => plain(status, format!("{why}\n")),
     }))
 }
 

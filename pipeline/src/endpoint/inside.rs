@@ -32,7 +32,7 @@ impl LiveData {
         let status = answer.status().as_u16();
         match answer {
             Answer::Json(bytes) => Ok((status, String::from_utf8_lossy(&bytes).into_owned())),
-            Answer::Text(text) | Answer::Missing(text) => Ok((status, text)),
+            Answer::Text(text) | Answer::Missing(text) | Answer::Unavailable(text) => Ok((status, text)),
             Answer::Wrong(text) | Answer::Busy(text) => Ok((status, text.to_owned())),
             Answer::Stream(_) => Err(format!("{path} is a stream, which has no end")),
         }

@@ -223,6 +223,7 @@ mod tests {
             value: 1.5,
             threshold: 0.0,
             bar: None,
+            name: None,
         };
         let mut encoded = Vec::new();
         encode_signal(&signal, &mut encoded);
