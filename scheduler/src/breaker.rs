@@ -220,7 +220,7 @@ pub(crate) fn batch_done(life: &mut Life, lane: LaneId, took: Took, decisions: &
     let Took { predicted_ns, service_ns, is_first } = took;
     let Some(config) = life.config.breakers else { return true };
     let Some(predicted_ns) = predicted_ns.filter(|_| config.slow_percent > 0) else {
-        // Without a prediction, it only counts that the batch ended.
+        // Without a prediction, only the fact that the batch ended counts.
         work_done(life, lane, decisions);
         return true;
     };
@@ -314,7 +314,7 @@ pub(crate) fn sampled(life: &mut Life, lane: LaneId, sample: &DeviceSample, deci
         let before = life.breakers.lanes[lane as usize].memory_errors;
         let more = before.map_or(0, |before| errors.saturating_sub(before));
         let is_open = life.lanes[lane as usize].service.breaker() == BreakerState::Open;
-        // If no other lane could take over, the errors do not open the breaker and count again with the next sample.
+        // Errors that could not open the breaker, for lack of another lane, count again with the next sample.
         let is_told =
             more <= 0 || is_open || open(life, config, lane, BreakerReason::Memory, (more, 0), decisions);
         if is_told {
