@@ -1,7 +1,7 @@
 //! Benchmark of one `step` with 64 lanes, all of them busy. The settings are 16 partitions of 16 groups, the same with
 //! routes, and 40 partitions of 256 groups under balancing. The last setting has the same 40 partitions, lanes of four
-//! classes, and all features of the scheduler: routes, balancing, breakers (one opens and closes again), samples of
-//! devices, and risk tasks by prices.
+//! classes, and all features of the scheduler. These are routes, balancing, breakers (one opens and closes again),
+//! samples of devices, and risk tasks by prices.
 //!
 //! The load is a closed loop: arrivals of 256 rows over all groups of a partition, and completions that keep the rows
 //! in flight level. Criterion gives the mean. The tail comes from a loop of its own that times every step alone and

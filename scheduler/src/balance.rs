@@ -8,8 +8,8 @@
 //!
 //! A lane's *load* is the time that its groups take it in a second: their rows, times the lane's time for a row. The
 //! rows are those that arrive in a second, plus those that wait. The time for a row is the class's time in a batch of
-//! average size, times the lane's *slowness*: the ratio of the lane's time for its batches to its class's. So batches
-//! of unlike sizes do not mislead, and a lane that slows down is seen within a window.
+//! average size, times the lane's *slowness*. The slowness is the ratio of the lane's time for its batches to its
+//! class's time. So batches of unlike sizes do not mislead, and a lane that slows down is seen within a window.
 //!
 //! The *gain* of a move is the decrease of the greater of the two lanes' loads, over a window. Loads within an eighth
 //! of each other are alike. Groups move between host lanes and device lanes by their routes alone, if routes are on.

@@ -189,7 +189,7 @@ impl Breakers {
     }
 
     /// Median slowness of the other lanes in full service, in percent; `None` if there is none. A lane counts only if
-    /// its last measurement is recent: no older than the time for which a lane must be slow before its breaker opens.
+    /// its last measurement is no older than `slow_ns`, the time for which a lane must be slow.
     fn others_percent(&self, life: &Life, at_ns: i64, lane: LaneId) -> Option<i64> {
         let slow_ns = life.config.breakers.map_or(0, |config| config.slow_ns);
         let is_fresh = |breaker: &LaneBreaker| at_ns - breaker.measured_ns <= slow_ns;

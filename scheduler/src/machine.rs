@@ -57,8 +57,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Repeats a step up to a decision: the one with this number among those that need room. That decision and the rest
-    /// of the step are left out. Returns true if there is such a decision. The scheduler may then only be inspected.
+    /// Repeats a step, but leaves out a decision and everything after it: the decision with this number among those
+    /// that need room. Returns true if there is such a decision. The scheduler may then only be inspected.
     pub(crate) fn step_until(
         &mut self,
         at_ns: i64,

@@ -93,8 +93,8 @@ pub(crate) struct Group {
     pub(crate) leaving: Option<LaneId>,
     /// The kind of lanes on which the group is to be placed after that, if one is ready.
     pub(crate) bound_for: Option<LaneKind>,
-    /// Smoothed number of rows that go to all lanes of its kind together, weighted by its own batches; 0 before the
-    /// first batch, and without routing.
+    /// Smoothed number of rows that all lanes of its kind get together, sampled at its own batches; 0 before the first,
+    /// and without routing.
     pub(crate) together_rows: i64,
     /// Smoothed number of its own rows in a batch; 0 before the first, and without routing.
     pub(crate) own_rows: i64,

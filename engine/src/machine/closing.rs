@@ -1,5 +1,5 @@
-//! Closing of time bars that no tick closes: the process writes a `SetEventTime` record to the topic of ticks, and
-//! reads it back like any tick. So the outputs stay a function of the log alone.
+//! Closing of time bars that no tick closes: the process writes a `SetEventTime` record among the ticks, and reads it
+//! like any tick. So the outputs stay a function of the log alone.
 
 use std::collections::BTreeMap;
 

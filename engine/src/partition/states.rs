@@ -47,8 +47,8 @@ impl States {
         self.under_way.is_some()
     }
 
-    /// True if a snapshot is due at an offset: the last one is at least `records_min` records back, and none is under
-    /// way or waits for a commit.
+    /// True if a snapshot is due at an offset: `records_min` records after the last one, and none is under way or
+    /// waiting for a commit.
     pub(super) fn is_due(&self, offset: i64, records_min: i64) -> bool {
         let is_any = self.under_way.is_some() || !self.ready.is_empty();
         !is_any && offset - self.offset >= records_min

@@ -1,9 +1,9 @@
 //! All lanes, with cached answers to the questions that every step asks about all of them.
 //!
-//! Most steps change a lane or two, but need two answers for every lane: when it may get its next batch, and whether it
-//! is free for tasks. So mutable access to a lane marks it, once for each question. The cached answer holds for a lane
-//! without a mark. The module owns marks and cached answers, which follow from the lanes and are neither hashed nor in
-//! checkpoints; it must not decide.
+//! Most steps change a lane or two, but need two answers for every lane. One is the time of its next batch, the other
+//! whether it is free for tasks. So mutable access to a lane marks it, once for each question. The cached answer holds
+//! for a lane without a mark. The module owns marks and cached answers, which follow from the lanes and are neither
+//! hashed nor in checkpoints; it must not decide.
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, Index, IndexMut};

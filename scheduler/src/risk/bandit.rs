@@ -14,8 +14,8 @@
 //!
 //! An expired task gives a lower bound: the time from the choice to the step that expires it. If this is above the
 //! expectation, the model learns it, and the lane's slowness moves towards it; otherwise it is no news. The watch
-//! judges completions only. A task is not learnt from if its lane was lost, if its share was opened to other lanes, or
-//! if it was shed, dropped or revoked. All numbers are integers and part of the state hash; they exist only under this
+//! judges completions only. A task is not learnt from if its lane was lost, its share was opened to other lanes, or it
+//! was shed, dropped or revoked. All numbers are integers and part of the state hash; they exist only under this
 //! policy.
 
 mod model;

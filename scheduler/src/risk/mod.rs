@@ -12,7 +12,7 @@
 //! critical and aged tasks (`reserve`, `ageing`). The module owns tasks and their order; it must not know what a unit
 //! is. Only a revoked partition and a change of policy walk over all tasks.
 //!
-//! If `risk.quantum_ns` is set, a tenant's tasks take turns of that much service, so that its other tasks need not wait
+//! If `risk.quantum_ns` is set, a tenant's tasks take turns of that much service. So its other tasks need not wait
 //! until a large one is done. One slice in [`CLASS_SLICES`] goes to a less urgent class.
 
 mod accounts;
@@ -73,8 +73,8 @@ pub(crate) use sight::{Sighted, sighted};
 pub(crate) use slices::{TaskAccount, account, next_without, run};
 pub(crate) use task::Units;
 
-/// Period of slices for less urgent classes: one slice in this many, alternately for the least urgent class with tasks
-/// and for the second most urgent.
+/// Period of slices for less urgent classes: one slice in this many. They alternate between the least urgent class with
+/// tasks and the second most urgent.
 const CLASS_SLICES: i64 = 16;
 
 /// State of all tasks.
@@ -240,8 +240,8 @@ impl Risk {
         self.tasks.get_mut(&task).expect("only known tasks are in queues and on lanes")
     }
 
-    /// Initial quanta of a task: the fewest among its tenant's queued tasks of the class. So neither the new task nor
-    /// the others must wait until all the others are done.
+    /// Initial quanta of a task: the fewest among its tenant's queued tasks of the class. So the new task neither
+    /// passes the others for long nor waits until they are done.
     fn first_quanta(&self, class: TaskClass, tenant: &Name) -> i64 {
         let queues = [&self.queues.whole, &self.queues.open].into_iter().chain(self.queues.shares.iter());
         queues.filter_map(|queue| queue.quanta(class, tenant)).min().unwrap_or(0)
@@ -276,8 +276,8 @@ impl Risk {
         }
     }
 
-    /// Predicted time of a task's rest on the fastest class of ready lanes, in nanoseconds; 0 if it is unknown, or if
-    /// the policy does not use it.
+    /// Predicted time of a task's rest on the fastest class of ready lanes, in nanoseconds; 0 if it is unknown or not
+    /// used.
     fn rest_ns(&self, task: &Task, lanes: &Lanes) -> i64 {
         self.rest_ns_under(self.policy.order(), task, lanes)
     }

@@ -1,5 +1,4 @@
-//! Predictor of a slice's time on lanes of a class, by the slice's size: the mean, and a bound that 19 of 20 slices do
-//! not exceed.
+//! Predictor of a slice's time on lanes of a class, by the slice's size: the mean, and a bound for 19 of 20 slices.
 //!
 //! ```text
 //!   a size that was seen often enough      its own mean and upper quantile, in proportion to cost within a power of two

@@ -76,8 +76,8 @@ impl Prices {
         self.known.get(key).map_or(0, |known| known.price)
     }
 
-    /// Powers of two by which lane time of a class is worth more on another kind than on this one, with 16 bits after
-    /// the point. It is at most [`FORGONE_MAX`], and 0 if unknown. A price of 0 counts as no price.
+    /// Powers of two by which lane time of a class is worth more on another kind, with 16 bits after the point. It is
+    /// at most [`FORGONE_MAX`], and 0 if unknown. A price of 0 counts as no price.
     pub(crate) fn forgone(&self, rates: &Rates, class: ClassId, key: &str) -> i64 {
         let offer =
             |key: &str, price| Offer { price, fs_per_cost: rates.fs_per_cost(class, key), turn_ns: 0 };

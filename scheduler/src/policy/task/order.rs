@@ -45,8 +45,8 @@ impl Order {
         matches!(self, Self::LeastLaxity | Self::ShortestFirst)
     }
 
-    /// True if the order uses the upper bound of a predicted time, kept by 19 of 20 slices, and not the mean: deadlines
-    /// must be met.
+    /// True if the order uses the upper bound of a predicted time, because deadlines must be met. 19 of 20 slices keep
+    /// the bound.
     pub(crate) fn is_cautious(self) -> bool {
         self == Self::LeastLaxity
     }
