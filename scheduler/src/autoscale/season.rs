@@ -1,8 +1,8 @@
 //! Seasons: the number of windows after which a pattern repeats, and the shape of the pattern.
 //!
-//! The season is the lag of a peak in the autocorrelation of arrivals, after it has fallen to zero: the first peak that
-//! is about as high as the highest. The history must contain three seasons. The peak must reach five standard
-//! deviations of white noise; one is 1 ÷ √pairs.
+//! The season is the lag of a peak in the autocorrelation of arrivals. Behind its first zero, it is the first peak
+//! about as high as the highest. The history must contain three seasons. The peak must reach five standard deviations
+//! of white noise; one is 1 ÷ √pairs.
 
 /// Most windows of a search.
 pub const HISTORY_WINDOWS: usize = 720;
