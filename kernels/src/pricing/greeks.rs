@@ -3,9 +3,9 @@
 //! Delta, vega, theta and rho are derivatives path by path (Glasserman, *Monte Carlo Methods in Financial Engineering*,
 //! 2004, chapter 7.2). All payoffs are continuous in their parameters, also that of a barrier, because it is weighted
 //! with a probability. Gamma of a European option is a derivative by likelihood ratio (7.3.5 there). Gamma of all
-//! others is the difference of two deltas from the same random numbers. Their spots' relative distance from the given
-//! one is the least of three: [`GREEK_BUMP_MAX`], a twentieth of the deviation of `ln S`, half the distance to a
-//! barrier. The error is proportional to the square of the distance.
+//! others is the difference of two deltas from the same random numbers. The relative distance of their spots is the
+//! least of three: [`GREEK_BUMP_MAX`], a twentieth of the deviation of `ln S`, half the distance to a barrier. The
+//! error is proportional to the square of the distance.
 //!
 //! Each of the six figures is summed like a price, with its own control and its own standard error.
 

@@ -118,8 +118,7 @@ fn what_is_never_exercised_early_is_the_european_option() {
 }
 
 /// Random parameters from the allowed ranges give a value, or an error with a reason. The value is at least that of
-/// exercise and of the European option. A call's is below the asset, a put's below the greater of the strike now and at
-/// expiry.
+/// exercise and of the European option.
 #[test]
 fn any_numbers_have_a_value_or_a_reason() {
     let mut state = 7_u64;
