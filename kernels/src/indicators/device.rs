@@ -35,7 +35,8 @@ pub struct IndicatorConstants {
     weights_length: u64,
     momentum: u64,
     roc: u64,
-    /// First column of each [`Kept`]'s positions, and at the end the column after the last one.
+    /// First column of the positions of each [`Kept`](super::table::Kept), and at the end the column after the last
+    /// one.
     kept_first: [u64; KEPT + 1],
 }
 
