@@ -16,7 +16,8 @@ use std::hash::{BuildHasher, RandomState};
 pub struct SymbolTable {
     /// Names by number; the only content that is compared or iterated.
     names: Vec<Box<str>>,
-    /// Slots with 32 bits of hash, and the number plus one; 0 if free. Probing is linear from the hash's slot.
+    /// Slots. A free slot is 0; any other has 32 bits of a name's hash, and the name's number plus one. Probing is
+    /// linear from the hash's slot.
     slots: Vec<u64>,
     /// Seed of the hashes. It differs between processes, so that no producer can choose names that collide.
     seed: u64,

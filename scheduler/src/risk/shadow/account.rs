@@ -74,7 +74,7 @@ pub(crate) fn joins<'a>(life: &'a Life, at_ns: i64, arrived: &TaskArrived, index
 }
 
 impl Joins<'_> {
-    /// The lane that the policy would choose if this one did not exist; `None` if there is no other.
+    /// The lane that the policy would choose if `lane` did not exist; `None` if there is no other lane.
     pub(crate) fn next_without(&self, lane: LaneId) -> Option<LaneId> {
         let others = self.lanes.iter().filter(|one| one.excluded.is_none() && one.view.lane != lane);
         if self.push == Push::Dqn {
