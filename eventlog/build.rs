@@ -1,4 +1,4 @@
-//! Compiles librdkafka's reader of record batches once more, with bounded decompression (native/batch_reader.c).
+//! Compiles librdkafka's reader of record batches a second time, with bounded decompression (native/batch_reader.c).
 
 use std::path::Path;
 use std::{env, fs};

@@ -1,4 +1,5 @@
-//! Answered risk requests of a partition: looked up when the partition comes ([`super::opening`]), kept while it stays.
+//! Answered risk requests of a partition: found in its results when the partition is assigned ([`super::opening`]),
+//! kept while it is owned.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +10,12 @@ use warptape_stages::risk::refusals::RequestIds;
 #[derive(Debug, Default)]
 pub struct Answered {
     pub(crate) ids: RequestIds,
-    /// Offsets at or after the committed one.
+    /// Answered offsets at or after the committed one.
     offsets: BTreeSet<i64>,
 }
 
 impl Answered {
-    /// The answers that the results of a partition's requests show; offsets before `committed` are not kept.
+    /// Collects the answered requests from the results of a partition; drops offsets before `committed`.
     pub fn of<'a>(results: impl IntoIterator<Item = &'a RiskResult>, committed: i64) -> Self {
         let mut answered = Self::default();
         results.into_iter().for_each(|result| answered.add(result, committed));
@@ -23,7 +24,8 @@ impl Answered {
 
     /// Adds a result of a request of the partition.
     pub fn add(&mut self, result: &RiskResult, committed: i64) {
-        // The request with this id has a result of its own, or will have one.
+        // A duplicate's result does not count: the first request with this id has a result of its own, or will have
+        // one.
         if !is_duplicate(result) {
             self.ids.insert(&result.request_id);
         }
@@ -32,7 +34,8 @@ impl Answered {
         }
     }
 
-    /// True if the request at an offset has its answer. Forgets the offset, so each offset is asked about once.
+    /// True if the request at an offset is answered. Forgets the offset, so a second call for the same offset returns
+    /// false.
     pub(crate) fn take_offset(&mut self, offset: i64) -> bool {
         self.offsets.remove(&offset)
     }

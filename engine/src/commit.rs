@@ -12,21 +12,21 @@ use crate::snapshots::SnapshotPlace;
 /// Everything one transaction holds.
 #[derive(Clone, Debug, Default)]
 pub struct CommitRequest {
-    /// When it was sealed: the create time of all records but journal entries, which have their own.
+    /// Time of sealing: the create time of all records except journal entries, which have their own.
     pub sealed_at_ns: i64,
     /// Outputs of complete records, by partition.
     pub sealed: Vec<Sealed>,
-    /// Times and bytes of journal entries.
+    /// Journal entries, each with its time and its bytes.
     pub entries: Vec<(i64, Vec<u8>)>,
     /// Next-to-read source offsets.
     pub offsets: Vec<(TopicPartition, i64)>,
-    /// Sequence of the next journal entry; `None` unless this ends with entries that no `Sealed` in them accounts for.
-    /// It is committed as the group's offset of the journal's partition, so that the required end of the journal is
-    /// known.
+    /// Sequence of the next journal entry; `None` unless the last entries of this transaction are behind its last
+    /// `Sealed`. It is committed as the group's offset of the journal's partition, so that the required end of the
+    /// journal is known.
     pub journal_end: Option<i64>,
     /// Answers to operators' commands.
     pub control: ControlAnswers,
-    /// Figures to count once it is committed.
+    /// Figures to count once the transaction is committed.
     pub receipt: Receipt,
 }
 
@@ -37,7 +37,7 @@ pub struct Sealed {
     pub partition: i32,
     /// Number of the assignment under which the process owns the partition.
     pub assignment: u64,
-    /// Digest of the records that were sealed with this.
+    /// Digest of the records sealed in this transaction.
     pub ticks_digest: u64,
     /// Signals, in canonical order.
     pub signals: MergedSignals,
@@ -58,14 +58,14 @@ pub struct SealedResult {
     pub bytes: Vec<u8>,
     /// Class of the request.
     pub class: TaskClass,
-    /// The error of the answer; `None` if the request was computed.
+    /// The error in the answer; `None` if the request was computed.
     pub error: Option<RiskErrorCode>,
 }
 
 /// A record that is a late tick or a dead letter.
 #[derive(Clone, Debug)]
 pub struct SideOutput {
-    /// Source offset of its cause.
+    /// Source offset of the record that caused it.
     pub offset: i64,
     /// Topic of the record.
     pub topic: SideTopic,
@@ -85,7 +85,7 @@ pub enum SideTopic {
 /// Figures that become valid with a commit.
 #[derive(Clone, Debug, Default)]
 pub struct Receipt {
-    /// Signals by the time at which the record that caused them was read.
+    /// Numbers of signals, each with the time at which the causing record was read.
     pub signals_by_read: Vec<(i64, u64)>,
     /// True if source offsets move; false for a commit of journal entries alone.
     pub advances: bool,
@@ -103,7 +103,7 @@ impl CommitRequest {
     }
 
     /// Drops outputs of partitions that the process no longer owns, because their next owner computes them again.
-    /// Returns true if something was dropped.
+    /// Returns true if any output was dropped.
     pub(crate) fn retain_owned(&mut self, is_owned: impl Fn(i32, u64) -> bool) -> bool {
         let before = self.sealed.len();
         self.sealed.retain(|sealed| {
@@ -116,14 +116,14 @@ impl CommitRequest {
         self.sealed.len() < before
     }
 
-    /// The newest signals of each partition, newest first.
+    /// The signals of each partition in this transaction, newest first.
     pub fn newest_signals(&self) -> impl Iterator<Item = &[u8]> {
         self.sealed.iter().flat_map(|sealed| sealed.signals.iter().rev().map(|signal| signal.bytes))
     }
 }
 
 impl Sealed {
-    /// Adds a record of the snapshots in its place. Returns the size of the record in bytes.
+    /// Adds a record of a snapshot, with the key for its place. Returns the size of the record in bytes.
     pub(crate) fn add_snapshot(&mut self, place: SnapshotPlace, snapshot: &Snapshot) -> usize {
         let mut record = Vec::new();
         encode_snapshot(snapshot, &mut record);
@@ -132,7 +132,8 @@ impl Sealed {
         bytes
     }
 
-    /// The journal's account of it; `None` unless the transaction commits an offset of the partition.
+    /// The journal's account of this partition in the transaction; `None` unless the transaction commits an offset of
+    /// the partition.
     pub(crate) fn account(
         &self,
         first_offset: i64,
@@ -156,7 +157,7 @@ impl Sealed {
 }
 
 impl Receipt {
-    /// Signals in all.
+    /// Number of signals of all partitions.
     pub fn signals(&self) -> u64 {
         self.signals_by_read.iter().map(|(_, count)| count).sum()
     }

@@ -22,11 +22,11 @@ pub struct Config {
     pub stages: StageConfig,
     /// Scheduler configuration.
     pub scheduler: SchedulerConfig,
-    /// Rules for the number of wanted lanes; `None`: the number is not judged.
+    /// Rules for the number of wanted lanes; `None` turns autoscaling off.
     pub autoscale: Option<AutoscaleConfig>,
-    /// Task policies that are asked in the shadow of the one that decides; `None`: none are asked.
+    /// Task policies to run in the shadow; `None` if there are none.
     pub shadow: Option<ShadowConfig>,
-    /// Networks that policies of tasks may name.
+    /// Trained networks that task policies may name.
     pub networks: Vec<Trained>,
     /// Lanes, by index.
     pub lanes: Vec<LaneSpec>,
@@ -34,21 +34,22 @@ pub struct Config {
     pub limits: Limits,
     /// Intervals and deadlines.
     pub times: Times,
-    /// True if partitions that were processed under other `stages` may go on under these, as a new segment of the log.
+    /// True if partitions that were processed under another stage configuration may continue under `stages`, as a new
+    /// segment of the log.
     pub new_segment: bool,
-    /// Records that may be given up.
+    /// Records that may be given up if the log has removed them.
     pub accepted_loss: AcceptedLoss,
-    /// True if time bars are closed before a stop at offsets, by a `SetEventTime` among the ticks.
+    /// True if all time bars are closed before a stop at offsets, by a `SetEventTime` record among the ticks.
     pub closes_bars: bool,
 }
 
-/// Tick records that nobody has processed and that may be given up.
+/// Tick records that no process has processed and that may be given up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AcceptedLoss {
     /// None.
     #[default]
     None,
-    /// Records that the log has removed, of any partition.
+    /// All records that the log has removed, in any partition.
     Removed,
     /// Records before an offset, by partition.
     Before(BTreeMap<i32, i64>),
@@ -64,7 +65,7 @@ impl AcceptedLoss {
         }
     }
 
-    /// Offset at which a partition is to go on; `None` if none was given.
+    /// Offset at which a partition continues; `None` if the operator gave none.
     pub fn before(&self, partition: i32) -> Option<i64> {
         match self {
             Self::None | Self::Removed => None,
@@ -82,9 +83,9 @@ pub struct Limits {
     /// Approximate bytes of signals, late ticks, dead letters and risk results in one transaction. The outputs of one
     /// record are never split.
     pub commit_bytes_max: usize,
-    /// Bytes of the largest risk result, its key among them; a larger one becomes an error.
+    /// Largest risk result in bytes, including its key; a larger one becomes an error.
     pub risk_result_bytes_max: i64,
-    /// Estimated time of one core that a risk request may take, in nanoseconds; a larger request is refused.
+    /// Longest estimated time of a risk request on one core, in nanoseconds; a larger request is refused.
     pub risk_cost_max_ns: i64,
     /// Source records of a partition between snapshots.
     pub snapshot_interval_records: i64,
@@ -101,9 +102,9 @@ pub struct Times {
     pub risk_commit_interval_ns: i64,
     /// Longest time that a lane on a device may take for a batch.
     pub device_deadline_ns: i64,
-    /// Longest time for any other work of it: opening its device, making up for what a group has missed, or a slice.
+    /// Longest time for any other work of such a lane: opening its device, installing a group, or a slice.
     pub device_open_deadline_ns: i64,
-    /// Event time without a tick after which a symbol's state leaves memory, at a snapshot; `None`: never.
+    /// Event time without a tick after which a symbol's state is evicted from memory, at a snapshot; `None`: never.
     pub evict_idle_ns: Option<i64>,
     /// Wall-clock time without a record after which a partition closes the bars that have ended by the wall clock;
     /// `None`: never.
@@ -121,13 +122,13 @@ impl Config {
         (0..self.lanes.len() as LaneId).any(|lane| self.is_on_device(lane))
     }
 
-    /// The device of a lane, by the name with which it is opened; several lanes of one device have names of their own.
+    /// Name of a lane's device; several lanes may share a device.
     pub fn device_of(&self, lane: LaneId) -> &str {
         device_name(&self.lanes[lane as usize])
     }
 }
 
-/// The device of a lane, without the number of the lane on it.
+/// Name of a lane's device, without the lane's number on it.
 fn device_name(lane: &LaneSpec) -> &str {
     lane.device.split_once('#').map_or(&lane.device, |(device, _)| device)
 }

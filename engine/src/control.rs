@@ -1,8 +1,8 @@
 //! Operators' commands: answers that are not committed yet.
 //!
-//! Each process alone reads the partition of the topic that has its number. The answer to a record is in the same
-//! transaction as the journal entry with the effects and the offset after the record. So each command is executed
-//! once, and the next life reads an uncommitted one again.
+//! Each process reads only one partition of the topic: the one with the number of its ordinal. The answer to a record
+//! is in the same transaction as the journal entry with the effects and the offset after the record. So each command is
+//! executed once, and the next life reads an uncommitted one again.
 
 use warptape_events::control::{
     Control, ControlCommand, ControlOutcome, ControlResult, SetWatermark, TEXT_BYTES_MAX,
@@ -12,9 +12,9 @@ use warptape_record::TopicPartition;
 
 use crate::text::cut;
 
-/// Bytes of answers that may wait for a commit before no more commands are read.
+/// Bytes of uncommitted answers from which the engine reads no further commands.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// Longest text of an answer to a command that came to no decision, in bytes.
+/// Longest text of an answer to a command that caused no decision, in bytes.
 const DETAIL_BYTES_MAX: usize = 4 << 10;
 
 /// A command as it was read.
@@ -26,7 +26,7 @@ pub struct ReadControl {
     pub control: Result<Control, DecodeError>,
 }
 
-/// A command that comes to no decision.
+/// A command that is refused without asking the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlRefusal {
     /// The command's id; empty if the command cannot be read.
@@ -36,7 +36,7 @@ pub struct ControlRefusal {
 }
 
 impl ControlRefusal {
-    /// The refusal of a command that is unreadable or has too long a text; `None` if the scheduler is asked about it.
+    /// Refuses a command that is unreadable or has too long a text; `None` if the scheduler has to decide about it.
     pub fn of(control: &Result<Control, DecodeError>) -> Option<Self> {
         let (id, detail) = match control {
             Err(error) => (String::new(), format!("it cannot be read: {error}")),
@@ -53,20 +53,20 @@ impl ControlRefusal {
 /// Answers of a transaction.
 #[derive(Clone, Debug, Default)]
 pub struct ControlAnswers {
-    /// Key and encoded record of each.
+    /// Answers, each as key and encoded record.
     pub results: Vec<(String, Vec<u8>)>,
     /// Offset of the next command to read; `None` if there is no answer.
     pub next: Option<(TopicPartition, i64)>,
-    /// Records for the ticks of partitions: the partition and the encoded record of each.
+    /// `SetEventTime` records for the topic of ticks: the partition and the encoded record of each.
     pub event_times: Vec<(i32, Vec<u8>)>,
 }
 
-/// The command that is being executed.
+/// The command that the scheduler is deciding about.
 struct Obeying {
     ordinal: i32,
     offset: i64,
     sequence: i64,
-    /// The partition and the event time that its ticks get if the command is executed; `None` for other commands.
+    /// The partition and the event time to write among its ticks if the command is executed; `None` for other commands.
     event_time: Option<(i32, SetEventTime)>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct ControlDesk {
 }
 
 impl ControlDesk {
-    /// True if more commands may come.
+    /// True if the engine may read more commands.
     pub(crate) fn has_room(&self) -> bool {
         self.bytes < WAITING_BYTES_MAX
     }
@@ -89,12 +89,12 @@ impl ControlDesk {
         self.bytes
     }
 
-    /// True if there are answers that no commit has.
+    /// True if answers wait for a commit.
     pub(crate) fn has_answers(&self) -> bool {
         self.answers.next.is_some() || !self.answers.event_times.is_empty()
     }
 
-    /// Notes a command that is about to be given to the scheduler, in the entry with this sequence.
+    /// Notes a command about to be passed to the scheduler, in the journal entry with this sequence.
     pub(crate) fn ask(&mut self, ordinal: i32, sequence: i64, command: &journal::Control) {
         let journal::Control { offset, id, by, command, .. } = command;
         let event_time = match command {
@@ -110,7 +110,7 @@ impl ControlDesk {
         self.asked = Some(Obeying { ordinal, offset: *offset, sequence, event_time });
     }
 
-    /// Notes the scheduler's answer to the command.
+    /// Notes the scheduler's answer to the current command.
     pub(crate) fn answer(&mut self, topic: &str, result: ControlResult) {
         let Obeying { ordinal, offset, sequence, event_time } =
             self.asked.take().expect("one command is answered at a time");
@@ -120,7 +120,7 @@ impl ControlDesk {
         self.push(topic, ControlResult { ordinal, offset, sequence: Some(sequence), ..result });
     }
 
-    /// Has the next commit write a partition's event time among its ticks.
+    /// Adds a `SetEventTime` record to the next commit, for the ticks of a partition.
     pub(crate) fn say_event_time(&mut self, partition: i32, set: &SetEventTime) {
         let mut record = Vec::new();
         encode_set_event_time(set, &mut record);
@@ -128,7 +128,7 @@ impl ControlDesk {
         self.answers.event_times.push((partition, record));
     }
 
-    /// Refuses a command that comes to no decision.
+    /// Adds the refusal of a command that caused no decision.
     pub(crate) fn refuse(&mut self, topic: &str, result: ControlResult) {
         self.push(topic, result);
     }
@@ -142,7 +142,7 @@ impl ControlDesk {
         self.answers.results.push((result.id, record));
     }
 
-    /// Has the next commit move the offset to this command, though none is answered.
+    /// Makes the next commit move the group's offset to this command, without an answer.
     pub(crate) fn move_to(&mut self, commands: TopicPartition, next: i64) {
         self.answers.next = Some((commands, next));
     }

@@ -5,7 +5,7 @@
 //!  └──────────── drive ───────────┘   └──────────────────────────────────── settle ──────────────────────────────────────────────┘
 //! ```
 //!
-//! Every command is executed before the core hears of anything else. Production calls [`drive`]. The simulation, whose
+//! Every command is executed before the core gets the next event. Production calls [`drive`]. The simulation, whose
 //! events come from a seed, calls [`tell`] and [`settle`].
 
 use warptape_events::journal::LaneId;
@@ -16,10 +16,10 @@ use crate::event::Event;
 use crate::machine::{Core, Doing, Wants};
 use crate::observer::Observer;
 
-/// Requests, or fetches of them, that are taken before other events are looked at.
+/// Requests, or fetches of requests, handled before other events get their turn.
 const URGENT_MAX: usize = 16;
 
-/// The surroundings of a core: they execute its commands and hold the events that it has not heard of yet.
+/// The surroundings of a core: they execute its commands and hold the events that it has not received yet.
 pub trait Outside {
     /// The error that ends the loop.
     type Error: From<CoreError>;
@@ -33,38 +33,38 @@ pub trait Outside {
     /// Executes a command.
     fn execute(&mut self, command: Command, core: &Core) -> Result<(), Self::Error>;
 
-    /// The next news of a lane that the core has not heard.
+    /// The next undelivered event of a lane; `None` if there is none.
     fn lane_news(&mut self) -> Option<Event> {
         None
     }
 
-    /// Activities of the threads of lanes on devices.
+    /// Current work of the threads of lanes on devices.
     fn doing(&mut self) -> Vec<(LaneId, Doing)> {
         Vec::new()
     }
 
-    /// The next fetch of risk requests. It is asked for only while the core takes them.
+    /// The next fetch of risk requests; `None` if there is none. Called only while the core accepts requests.
     fn read_requests(&mut self) -> Result<Option<Event>, Self::Error> {
         Ok(None)
     }
 
-    /// The next request that is prepared.
+    /// The next prepared request; `None` if there is none.
     fn prepared_request(&mut self) -> Option<Event> {
         None
     }
 }
 
-/// An outside that can wait for events.
+/// Surroundings that can wait for events.
 pub trait Waits: Outside {
-    /// Waits for the next event that the core wants; `None` once the time of its wake has come.
+    /// Waits for the next event that the core wants; `None` once the core's wake time has come.
     fn next(&mut self, core: &Core, wants: Wants) -> Result<Option<Event>, Self::Error>;
 }
 
-/// Drives a core until everything before the stop that was asked for is processed and committed.
+/// Drives a core until everything before the requested stop is processed and committed.
 pub fn drive<O: Waits>(core: &mut Core, outside: &mut O) -> Result<(), O::Error> {
     tell(core, outside, Event::Begun)?;
     while !core.is_done() {
-        // Requests go before ticks, because critical tasks may wait for one of them. Each turn takes some of both.
+        // Requests go before ticks, because a critical task may be among them. Each turn takes some of both.
         let was_urgent = take_requests(core, outside)?;
         let mut wants = core.wants_now();
         if was_urgent {
@@ -78,7 +78,7 @@ pub fn drive<O: Waits>(core: &mut Core, outside: &mut O) -> Result<(), O::Error>
     Ok(())
 }
 
-/// Tells a core of an event, and executes its commands.
+/// Passes an event to a core, and executes the core's commands.
 pub fn tell<O: Outside>(core: &mut Core, outside: &mut O, event: Event) -> Result<(), O::Error> {
     let now_ns = outside.now_ns();
     let _span = event.span().entered();
@@ -87,13 +87,13 @@ pub fn tell<O: Outside>(core: &mut Core, outside: &mut O, event: Event) -> Resul
     execute(core, outside)
 }
 
-/// Has a core do its due work with the news that came meanwhile. Call it after each event: much of the work that events
-/// make possible begins here.
+/// Lets a core do its due work, including events that arrived meanwhile. Call it after each event: much of the work
+/// that events make possible begins here.
 pub fn settle<O: Outside>(core: &mut Core, outside: &mut O) -> Result<(), O::Error> {
     // Decisions go to the lanes at once, before their entry is encoded or a due commit is sealed.
     core.on_wake(outside.now_ns())?;
     execute(core, outside)?;
-    // News of lanes that came meanwhile go into the next commit.
+    // Events of lanes that arrived meanwhile become part of the next commit.
     while let Some(event) = outside.lane_news() {
         tell(core, outside, event)?;
     }
@@ -103,18 +103,18 @@ pub fn settle<O: Outside>(core: &mut Core, outside: &mut O) -> Result<(), O::Err
     take_requests(core, outside)?;
     core.on_time(outside.now_ns())?;
     execute(core, outside)?;
-    // The lanes have their work by now, so nobody waits for this.
+    // The lanes have their work by now, so encoding the entries delays nobody.
     core.write_entries();
     let now_ns = outside.now_ns();
     outside.observer().on_settled(now_ns, core);
     Ok(())
 }
 
-/// Takes read and prepared requests, up to `URGENT_MAX` of each. Returns true if there were any.
+/// Handles read and prepared requests, up to `URGENT_MAX` of each. Returns true if there were any.
 fn take_requests<O: Outside>(core: &mut Core, outside: &mut O) -> Result<bool, O::Error> {
     let mut were_there = false;
     for _ in 0..URGENT_MAX {
-        // Read requests go first: one of them may be more urgent than all prepared ones.
+        // Read requests go first: one may be more urgent than all prepared ones.
         let read = if core.takes_requests() { outside.read_requests()? } else { None };
         let prepared = outside.prepared_request();
         if read.is_none() && prepared.is_none() {

@@ -1,4 +1,4 @@
-//! Reasons for which an engine gives up by itself.
+//! Errors that end an engine.
 
 use crate::recorder::RecordError;
 
@@ -8,27 +8,27 @@ pub enum CoreError {
     /// The scheduler or its journal failed.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The partitions were processed under another stage configuration, and nobody asked for a new segment.
+    /// The partitions were processed under another stage configuration, and the operator did not ask for a new segment.
     #[error(
         "up to {records} records of {partitions} partitions were processed under another stage configuration: {before}"
     )]
     OtherSegment {
-        /// The configuration before, as JSON.
+        /// The earlier configuration, as JSON.
         before: String,
-        /// Partitions that it concerns.
+        /// Number of such partitions.
         partitions: usize,
-        /// Tick records that were processed of them.
+        /// Number of their processed tick records.
         records: i64,
     },
-    /// The log has removed tick records before they were processed, and nobody has given them up.
+    /// The log removed tick records before they were processed, and the operator has not accepted their loss.
     #[error("{}", removed_words(topic, removed))]
     TicksRemoved {
         /// Topic of the ticks.
         topic: String,
-        /// Removed records of each partition.
+        /// Removed records, by partition.
         removed: Vec<RemovedTicks>,
     },
-    /// A page of symbols that left memory cannot be taken back.
+    /// A page of evicted symbols cannot be taken back into memory.
     #[error(
         "{topic}/{partition}: page {page} of the snapshot at {offset} cannot be read: {reason}. Restart the \
          process: it finds the damage, and restores the state from an older snapshot or from the ticks"
@@ -40,7 +40,7 @@ pub enum CoreError {
         partition: i32,
         /// The page.
         page: i32,
-        /// Offset of its snapshot.
+        /// Offset of the snapshot that holds the page.
         offset: i64,
         /// Text of the error.
         reason: String,
@@ -64,14 +64,14 @@ pub enum CoreError {
     },
 }
 
-/// Tick records `from..first` of a partition, which the log has removed before they were processed.
+/// Tick records `from..first` of a partition: the log removed them before they were processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemovedTicks {
     /// The partition.
     pub partition: i32,
     /// Offset of the next record to be processed.
     pub from: i64,
-    /// Offset of the first record that is left.
+    /// Offset of the oldest record that the log still has.
     pub first: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Events that a core is told of.
+//! Events for a core.
 
 use tracing::Span;
 use warptape_events::DecodeError;
@@ -15,12 +15,12 @@ use crate::partition::{PageId, ReadPage};
 use crate::restore::Restored;
 use crate::risk::{Concluded, Prepared};
 
-/// The manner in which an engine is asked to end. In each it processes and commits what it has accepted.
+/// The extent of a requested stop. In each case the engine processes and commits what it has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Accept nothing more.
     Now,
-    /// Accept records before these offsets of the named partitions, and nothing more of others.
+    /// Accept records before these offsets, and nothing more of partitions that are not named.
     At {
         /// Offsets of ticks, by partition.
         ticks: Vec<(i32, i64)>,
@@ -29,27 +29,27 @@ pub enum Stop {
     },
 }
 
-/// An event that a core is told of, in the order in which they happen.
+/// An event for a core. Events are passed in the order in which they happen.
 pub enum Event {
     /// The process begins; always the first event.
     Begun,
     /// The process is asked to stop.
     Stop(Stop),
-    /// Partitions are assigned to this process. It asks for their states, and takes all of them over once all states
-    /// are there.
+    /// Partitions are assigned to this process. The core requests their states, and takes all of them over once all
+    /// states have arrived.
     Assigned(Vec<Assigned>),
-    /// Partitions are about to be handed over; their source stands still until
+    /// Partitions are about to be handed over. Their source blocks until
     /// [`Command::ReleaseSource`](crate::Command::ReleaseSource).
     Revoked(Vec<i32>),
-    /// Partitions already belong to other processes; their source stands still in the same way.
+    /// Partitions already belong to other processes. Their source blocks in the same way.
     Lost(Vec<i32>),
-    /// Partitions were read up to offsets after which the log may have no more records.
+    /// Partitions were read up to offsets, behind which the log may have no more records.
     Positions(Vec<Position>),
     /// Records of a partition were read.
     Records {
         /// The partition.
         partition: i32,
-        /// The generation of the [`Command::Seek`](crate::Command::Seek) that the records follow.
+        /// Generation of the [`Command::Seek`](crate::Command::Seek) that caused the reading.
         generation: u64,
         /// The records.
         records: Vec<Record>,
@@ -60,9 +60,9 @@ pub enum Event {
     Lane {
         /// The lane.
         lane: LaneId,
-        /// The life of the lane that sends it; news of an earlier life are ignored.
+        /// Life of the lane that sent it; events of an earlier life are ignored.
         life: u32,
-        /// The lane's event.
+        /// The lane's message.
         news: LaneNews,
     },
     /// A device was measured.
@@ -72,9 +72,9 @@ pub enum Event {
         /// The measured values.
         sample: Sample,
     },
-    /// The request of the last [`Command::Commit`](crate::Command::Commit) is durable and visible.
+    /// The [`CommitRequest`] of the last [`Command::Commit`](crate::Command::Commit) is durable and visible.
     Committed(CommitAttempt),
-    /// Nothing of the request of the last [`Command::Commit`](crate::Command::Commit) was written.
+    /// Nothing of the [`CommitRequest`] of the last [`Command::Commit`](crate::Command::Commit) was written.
     Aborted {
         /// The attempt.
         attempt: CommitAttempt,
@@ -87,26 +87,26 @@ pub enum Event {
     Restored {
         /// Number of the restore.
         number: u64,
-        /// The state.
+        /// The restored state.
         restored: Box<Restored>,
     },
-    /// A reading of pages has ended; a page that is missing from the log has no bytes.
+    /// A read of pages has ended; a page missing from the log has no bytes.
     PagesRead {
-        /// Number of the reading.
+        /// Number of the read.
         number: u64,
         /// The pages.
         pages: Vec<ReadPage>,
     },
-    /// Pages were looked for in the log.
+    /// A search for pages in the log has ended.
     PagesFound {
         /// The partition.
         partition: i32,
-        /// All pages that were looked for.
+        /// All pages of the search.
         sought: Vec<PageId>,
-        /// The pages that are there.
+        /// The pages that the log has.
         found: Vec<PageId>,
     },
-    /// The requests of a partition are to be read, from the committed offset on.
+    /// The answered requests of a partition are known; the unanswered ones can be read, from the committed offset on.
     RequestsOpened {
         /// The partition.
         partition: i32,
@@ -114,7 +114,7 @@ pub enum Event {
         assignment: u64,
         /// Committed offset: all requests before it are answered.
         committed: Committed,
-        /// Requests before this offset lay there when the partition came.
+        /// End of the topic's partition when it was assigned: requests before this offset existed then.
         found_before: i64,
         /// Requests that are answered at or after the committed offset.
         answered: Answered,
@@ -123,29 +123,29 @@ pub enum Event {
     Requests {
         /// The partition.
         partition: i32,
-        /// The generation of the [`Command::ReadRequests`](crate::Command::ReadRequests) that they follow.
+        /// Generation of the [`Command::ReadRequests`](crate::Command::ReadRequests) that caused the reading.
         generation: u64,
         /// The requests.
         requests: Vec<ReadRequest>,
     },
-    /// Requests of a partition were read up to an offset, after which the log may have no more records.
+    /// Requests of a partition were read up to an offset, behind which the log may have no more records.
     RequestsPosition {
         /// The partition.
         partition: i32,
-        /// The generation of the [`Command::ReadRequests`](crate::Command::ReadRequests) that this follows.
+        /// Generation of the [`Command::ReadRequests`](crate::Command::ReadRequests) that caused the reading.
         generation: u64,
         /// The offset.
         position: i64,
     },
     /// A request is prepared. Prepared requests of one process come in the order of their commands.
     Prepared(Prepared),
-    /// A round is concluded beside the engine.
+    /// A round was concluded in the background.
     Concluded(Concluded),
-    /// Prices of kinds of tasks were found.
+    /// The prices of kinds of tasks were computed.
     Priced(Priced),
-    /// Commands were read from the partition that has this process's number.
+    /// Commands were read from the partition with the number of this process's ordinal.
     Controls {
-        /// The number.
+        /// The ordinal.
         ordinal: i32,
         /// The commands.
         controls: Vec<ReadControl>,
@@ -157,14 +157,14 @@ pub enum Event {
 pub struct Position {
     /// The partition.
     pub partition: i32,
-    /// The generation of the [`Command::Seek`](crate::Command::Seek) that this follows.
+    /// Generation of the [`Command::Seek`](crate::Command::Seek) that caused the reading.
     pub generation: u64,
     /// The offset.
     pub offset: i64,
 }
 
 impl Event {
-    /// The span of the core's work on it.
+    /// The tracing span of the core's work on the event.
     pub(crate) fn span(&self) -> Span {
         match self {
             Self::Records { partition, records, .. } => {
@@ -179,32 +179,32 @@ impl Event {
     }
 }
 
-/// A partition to own.
+/// A partition that is assigned to this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Assigned {
     /// The partition.
     pub partition: i32,
-    /// Offset of the next record to read, before which all outputs exist; `None` if nothing was processed yet.
+    /// Offset of the next record to read: outputs of all earlier records exist. `None` if nothing was processed yet.
     pub committed: Option<i64>,
     /// Offset of the next record to be published.
     pub end: i64,
-    /// True if the group has committed another offset, so that this one has to be committed again.
+    /// True if the group has committed another offset, so that `committed` must be committed again.
     pub is_uncommitted: bool,
     /// First of the records before `committed` that are given up, so that no transaction accounts for them; `None` if
-    /// none are.
+    /// there are none.
     pub lost_from: Option<i64>,
-    /// Offset up to which its risk requests are answered.
+    /// Offset up to which the partition's risk requests are answered.
     pub requests: Committed,
 }
 
-/// The course of an attempt to write a [`Command::Commit`](crate::Command::Commit), as its writer reports it.
+/// One attempt to write a [`Command::Commit`](crate::Command::Commit), as its writer reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitAttempt {
     /// Time at which the attempt began.
     pub sent_ns: i64,
-    /// Time at which its outcome was known.
+    /// Time at which its outcome became known.
     pub ended_ns: i64,
-    /// True if the log did not report the outcome, so that it was looked up there.
+    /// True if the log did not report the outcome, so that the writer looked it up in the log.
     pub looked_up: bool,
 }
 
@@ -215,7 +215,7 @@ pub struct ReadRequest {
     pub offset: i64,
     /// Bytes of its record.
     pub bytes: usize,
-    /// True if the request waits until the ticks that lay in partitions when these came are accepted.
+    /// True if the request waits until all ticks that existed when partitions were assigned are accepted.
     pub waits: bool,
     /// The request, or the reason why it cannot be read.
     pub request: Result<Box<RiskRequest>, DecodeError>,
@@ -226,6 +226,6 @@ pub struct ReadRequest {
 pub struct Committed {
     /// The first request that may have no answer.
     pub offset: i64,
-    /// True if the group has committed another offset, so that this one has to be committed again.
+    /// True if the group has committed another offset, so that `offset` must be committed again.
     pub is_uncommitted: bool,
 }

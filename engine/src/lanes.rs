@@ -1,4 +1,4 @@
-//! The data that goes between the engine and a lane's thread.
+//! The data exchanged between the engine and a lane's thread.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct GroupId {
 
 /// A command of the engine to a lane.
 pub enum LaneCommand {
-    /// Take a group, which is the lane's from now on.
+    /// Take over a group; the lane owns it from now on.
     Install {
         /// The group.
         group: GroupId,
@@ -28,14 +28,14 @@ pub enum LaneCommand {
         /// Its state.
         state: GroupState,
     },
-    /// Forget the partition's groups, which are no longer the lane's.
+    /// Forget the partition's groups; the lane no longer owns them.
     Drop {
         /// The partition.
         partition: i32,
     },
     /// Run a batch.
     Run(LaneBatch),
-    /// Give a group back, if it is still the lane's in this epoch.
+    /// Give a group back, if the lane still owns it in this epoch.
     Release {
         /// The group.
         group: GroupId,
@@ -44,7 +44,7 @@ pub enum LaneCommand {
     },
 }
 
-/// Units of a risk task on their way to a lane.
+/// Units of a risk task, sent to a lane.
 pub struct Slice {
     /// Number of the slice.
     pub slice: i64,
@@ -52,32 +52,32 @@ pub struct Slice {
     pub task: Arc<RiskTask>,
     /// The units.
     pub units: Range<i64>,
-    /// True if the task is critical: then it does not yield the processor to ticks, because the scheduler bounds its
-    /// share of their time.
+    /// True if the task is critical. Then its units do not yield the processor to ticks, because the scheduler bounds
+    /// their share of the time.
     pub critical: bool,
 }
 
-/// The state of a group on its way to a lane.
+/// The state of a group, sent to a lane.
 pub enum GroupState {
     /// The running state.
     Stage(Box<GroupStage>),
-    /// An earlier state with the inputs since, whose outputs exist.
+    /// An earlier state with the inputs since then, whose outputs exist already.
     Kept(Kept),
 }
 
-/// A group's earlier state and the inputs since, from which its state can be made again.
+/// A group's earlier state with the inputs since then; the present state can be computed again from them.
 #[derive(Clone, Default)]
 pub struct Kept {
-    /// The state at some earlier time.
+    /// The earlier state, encoded.
     pub(crate) state: Vec<u8>,
-    /// Inputs that were processed since.
+    /// Inputs that were processed after it.
     pub(crate) tail: Vec<GroupInput>,
     /// Approximate bytes of the inputs.
     pub(crate) bytes: usize,
 }
 
 impl GroupState {
-    /// A copy of the state, to be kept.
+    /// Copies the state, to be kept.
     pub(crate) fn to_kept(&self) -> Kept {
         match self {
             Self::Kept(kept) => kept.clone(),
@@ -89,7 +89,7 @@ impl GroupState {
         }
     }
 
-    /// The state as a running stage: kept inputs are run again.
+    /// Converts the state into a running stage; kept inputs are run again.
     pub fn into_stage(self, config: &StageConfig, isa: Isa) -> Box<GroupStage> {
         match self {
             Self::Stage(stage) => stage,
@@ -103,7 +103,7 @@ impl GroupState {
     }
 }
 
-/// A batch on its way to a lane.
+/// A batch, sent to a lane.
 pub struct LaneBatch {
     /// Number of the batch.
     pub batch: i64,
@@ -121,7 +121,7 @@ pub struct BatchPart {
     pub input: GroupInput,
 }
 
-/// News of a lane for the engine.
+/// A message of a lane to the engine.
 pub enum LaneNews {
     /// A batch is done.
     Completed {
@@ -152,12 +152,12 @@ pub enum LaneNews {
         /// Result of the units.
         partial: Partial,
     },
-    /// The service times of batches were measured.
+    /// The lane measured the service times of batches.
     Measured {
-        /// Service times by rows of a batch.
+        /// Service times, by rows of a batch.
         points: Vec<ServicePoint>,
     },
-    /// The lane failed; its thread no longer waits for anything.
+    /// The lane failed; its thread no longer waits for commands.
     Lost {
         /// Reason of the failure.
         reason: String,
@@ -170,6 +170,6 @@ pub struct PartOutput {
     pub group: GroupId,
     /// The epoch of the part.
     pub epoch: i64,
-    /// The output of its stage; empty if the epoch is not the lane's.
+    /// The output of its stage; empty if the lane does not own the group in this epoch.
     pub output: GroupOutput,
 }

@@ -1,4 +1,4 @@
-//! The engine: everything that the pipeline decides, and none of its effects.
+//! The engine makes all decisions of the pipeline, and causes no effects itself.
 //!
 //! ```text
 //!   handle: events, with the time     poll: commands, in order
@@ -8,11 +8,10 @@
 //!                             Scheduler ──► journal entries, which go into the next transaction
 //! ```
 //!
-//! [`Core`] owns the partitions, steps the scheduler and executes its decisions on them. [`drive`] has the order of its
-//! events. Every effect becomes a [`Command`] for an [`Outside`]: threads, channels, a clock and a log in production
-//! (`warptape_pipeline::runtime`), one seed in the simulation. So this crate has no thread, no lock, no channel and no
-//! clock, which `clippy.toml` enforces. Every choice between two ways to go on is made here, where a simulation meets
-//! it.
+//! [`Core`] owns the partitions, steps the scheduler and executes its decisions on them. [`drive`] defines the order of
+//! its events. Every effect becomes a [`Command`] for an [`Outside`]: threads, channels, a clock and a log in
+//! production (`warptape_pipeline::runtime`), one seed in the simulation. So this crate has no thread, no lock, no
+//! channel and no clock, which `clippy.toml` enforces. Every such choice is made here, so that the simulation tests it.
 
 mod answered;
 mod command;

@@ -1,4 +1,4 @@
-//! The state machine: events in with the time, commands out.
+//! The state machine: it takes events with their time, and returns commands.
 //!
 //! It owns the partitions and executes the scheduler's decisions on them. Effects on lanes, source and restores become
 //! a [`Command`] for the shell. It must not decide anything that the scheduler could.
@@ -50,18 +50,18 @@ struct Stopping {
     /// Time at which the process was asked to end as soon as possible; `None` if it was not.
     since_ns: Option<i64>,
     draining: bool,
-    /// Event times that were written so that all bars close, by partition; `None` before that.
+    /// Event times written to close all bars, by partition; `None` until they are written.
     closing: Option<BTreeMap<i32, i64>>,
 }
 
-/// Offsets at which reading stops, by partition; of a partition that is not named, nothing more is read.
+/// Offsets at which reading stops, by partition. A partition without an offset is read no further.
 struct StopAt {
     ticks: BTreeMap<i32, i64>,
     requests: BTreeMap<i32, i64>,
 }
 
 impl StopAt {
-    /// Forgets a partition that is no longer this process's.
+    /// Forgets a partition that this process no longer owns.
     fn remove(&mut self, partition: i32) {
         self.ticks.remove(&partition);
         self.requests.remove(&partition);
@@ -90,11 +90,11 @@ pub struct Core {
     split_symbols: SplitSymbols,
 }
 
-/// Symbols of which one step looks for copies in other partitions.
+/// Most symbols of a partition that one step compares with those of other partitions.
 const SYMBOLS_COMPARED_MAX: usize = 4096;
 
 impl Core {
-    /// Continues the journal after `last`, with offsets up to `positions`; begins a journal if `last` is `None`.
+    /// Continues the journal after `last`, which has reached `positions`; begins a journal if `last` is `None`.
     pub fn new(
         config: Config,
         decoder: Box<dyn DecodeTicks>,
@@ -121,13 +121,13 @@ impl Core {
         })
     }
 
-    /// Has the group commit this as the next command of operators, though none is answered.
+    /// Makes the next commit move the group's offset of operators' commands to `next`, without an answer.
     pub fn with_next_control(mut self, commands: TopicPartition, next: i64) -> Self {
         self.control.move_to(commands, next);
         self
     }
 
-    /// The process begins.
+    /// Handles the begin of the process.
     fn begin(&mut self, now_ns: i64) -> Result<(), RecordError> {
         self.start_lanes(now_ns);
         self.commits.begin(now_ns);
@@ -144,23 +144,23 @@ impl Core {
         let detail = format!("{} lanes, group {}", started.lanes.len(), self.config.group);
         self.commands.push_back(Command::Lifecycle(LifecycleEvent::Started, detail));
         self.step(now_ns, Input::Started(Box::new(started)))?;
-        // They are recorded once in each life, so that its journal explains itself.
+        // Networks are recorded once in each life, so that the journal of the life is self-contained.
         for trained in self.config.networks.clone() {
             self.step(now_ns, Input::Trained(trained))?;
         }
         self.write_positions(now_ns)
     }
 
-    /// Records the offsets of the journal so far.
+    /// Records the offsets that the journal has reached so far.
     fn write_positions(&mut self, now_ns: i64) -> Result<(), RecordError> {
         let positions = self.recorder.positions(&self.config.group);
         self.step(now_ns, positions)
     }
 
-    /// Notes that a partition was read up to an offset, after which the log may have no more records.
+    /// Notes that a partition was read up to an offset, behind which the log may have no more records.
     fn on_position(&mut self, now_ns: i64, position: Position) -> Result<(), RecordError> {
         let Position { partition, generation, offset } = position;
-        // Records after a stop are left to others.
+        // Records behind a requested stop are left to other processes.
         let end = self.stop_offset(partition);
         match self.partitions.get_mut(&partition) {
             Some(owned) if owned.generation == generation => owned.read_to = offset.min(end),
@@ -169,7 +169,7 @@ impl Core {
         self.drain_if_read(now_ns)
     }
 
-    /// Takes records of a partition that were read.
+    /// Handles records of a partition that were read.
     fn on_records(
         &mut self,
         now_ns: i64,
@@ -202,8 +202,8 @@ impl Core {
         self.see_to_pages(partition)
     }
 
-    /// Looks for symbols of a partition that other partitions have too. One call compares a bounded number, so that a
-    /// step stays short when many symbols come at once.
+    /// Searches other partitions for the symbols of a partition. One call compares a bounded number, so that a step
+    /// stays short even if many symbols arrive at once.
     fn compare_symbols(&mut self, partition: i32) {
         let Some(owned) = self.partitions.get_mut(&partition) else { return };
         let numbers = owned.begin_to_compare(SYMBOLS_COMPARED_MAX);
@@ -247,7 +247,7 @@ impl Core {
         self.prepare_requests();
         self.release_if_settled(now_ns)?;
         if self.stopping.draining {
-            // A snapshot that was under way when the draining began may have been an earlier one.
+            // The snapshot under way when draining began may have been for an earlier offset.
             self.begin_last_snapshots(now_ns)?;
         }
         self.write_checkpoint(now_ns)?;
@@ -256,7 +256,7 @@ impl Core {
         self.check_commit(now_ns)
     }
 
-    /// Has the scheduler decide what it wanted to decide at this time.
+    /// Lets the scheduler make the decisions that it planned for this time.
     pub(crate) fn on_wake(&mut self, now_ns: i64) -> Result<(), CoreError> {
         if self.wake_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.wake_at_ns = None;
@@ -266,7 +266,7 @@ impl Core {
     }
 
     /// Encodes the recorded entries. Call it after commands are executed, because lanes wait for those; otherwise the
-    /// next step does it.
+    /// next step encodes them.
     pub(crate) fn write_entries(&mut self) {
         self.recorder.write();
     }
@@ -281,7 +281,7 @@ impl Core {
         for part in self.recorder.checkpoint(now_ns) {
             self.step(now_ns, part)?;
         }
-        // The positions are unknown while a transaction is under way: it may be committed or not.
+        // The positions are unknown while a transaction is under way, because it may or may not be committed.
         if self.is_committing() { Ok(()) } else { self.write_positions(now_ns) }
     }
 
@@ -299,7 +299,7 @@ impl Core {
         ticks && self.are_requests_drained()
     }
 
-    /// The offset at which reading of a partition ends: the greatest `i64` unless a stop was asked for.
+    /// The offset at which reading of a partition ends; `i64::MAX` unless a stop was requested.
     fn stop_offset(&self, partition: i32) -> i64 {
         self.stopping.at.as_ref().map_or(i64::MAX, |stop| stop.ticks.get(&partition).copied().unwrap_or(0))
     }
@@ -319,7 +319,7 @@ impl Core {
             Decision::Pause(pause) => self.commands.push_back(Command::Pause(pause.partition)),
             Decision::Resume(resume) => {
                 let waits = self.partitions.get(&resume.partition).is_some_and(Partition::waits_for_pages);
-                // While a record waits for pages, reading resumes once the pages are there.
+                // While a record waits for pages, reading resumes only once the pages are there.
                 if !waits {
                     self.commands.push_back(Command::Resume(resume.partition));
                 }
@@ -340,7 +340,7 @@ impl Core {
                 let command = LaneCommand::Release { group, epoch: release.epoch };
                 self.commands.push_back(Command::Lane(release.lane, command));
             }
-            // Effects of these, if any, are decisions of their own.
+            // Effects of these decisions, if any, are decisions of their own.
             Decision::Drift(_) | Decision::FellBack(_) | Decision::Scale(_) | Decision::Shadow(_) => {}
             Decision::Admit(_) | Decision::Split(_) | Decision::Reserve(_) | Decision::Assign(_) => {}
             Decision::AskPrices(question) => self.commands.push_back(Command::AskPrices(question.clone())),
@@ -351,7 +351,7 @@ impl Core {
             Decision::Finish(finish) => self.finish_round(now_ns, finish),
             Decision::Controlled(controlled) => self.controlled(now_ns, controlled.clone()),
             Decision::Breaker(breaker) => self.commands.push_back(Command::Breaker(*breaker)),
-            // Its effects are decisions of their own.
+            // Effects of this decision are decisions of their own.
             Decision::Headroom(_) => {}
         }
     }
@@ -384,7 +384,7 @@ impl Core {
         }
     }
 
-    /// Tells the scheduler of the rows that were added to the queues of a partition since `lengths` were read.
+    /// Tells the scheduler of the rows added to the queues of a partition since `lengths` were read.
     fn arrived(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
         let owned = &self.partitions[&partition];
         let groups = owned.arrivals(&self.lengths);
@@ -395,8 +395,8 @@ impl Core {
         self.step(now_ns, Input::Arrived(Arrived { partition, next_offset, groups }))
     }
 
-    /// Begins to drain once everything before the stop is accepted. A last snapshot spares the next start repeated
-    /// work.
+    /// Begins to drain once everything before the stop is accepted. A last snapshot saves the next start from
+    /// processing records again.
     fn drain_if_read(&mut self, now_ns: i64) -> Result<(), RecordError> {
         let Some(stop) = &self.stopping.at else { return Ok(()) };
         let closing = self.stopping.closing.as_ref();
@@ -416,7 +416,7 @@ impl Core {
         self.begin_last_snapshots(now_ns)
     }
 
-    /// Begins a snapshot of each partition that is read to its end and has no snapshot of that place.
+    /// Begins a snapshot of each partition that is read to its end and has no snapshot at that offset.
     fn begin_last_snapshots(&mut self, now_ns: i64) -> Result<(), RecordError> {
         let is_read = |(partition, owned): (&i32, &Partition)| {
             owned.is_read_to(self.stop_offset(*partition)).then_some(*partition)
@@ -431,7 +431,7 @@ impl Core {
         Ok(())
     }
 
-    /// Begins a snapshot of a partition, at least `records_min` records after the one before.
+    /// Begins a snapshot of a partition, at least `records_min` records after the last one.
     fn begin_snapshot(&mut self, now_ns: i64, partition: i32, records_min: i64) -> Result<(), RecordError> {
         let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(()) };
         owned.queue_lengths(&mut self.lengths);

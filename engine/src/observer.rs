@@ -1,5 +1,4 @@
-//! Observers of a core: they make figures, logs and traces of what passes between it and its outside, and decide
-//! nothing.
+//! Observers of a core: they turn its events and commands into figures, logs and traces, and decide nothing.
 
 use crate::command::Command;
 use crate::event::Event;
@@ -7,7 +6,7 @@ use crate::machine::Core;
 
 /// A listener to the events and commands of a core.
 pub trait Observer {
-    /// Called before the core hears of an event.
+    /// Called before the core handles an event.
     fn on_event(&mut self, _now_ns: i64, _event: &Event) {}
 
     /// Called before a command of the core is executed.
@@ -33,7 +32,7 @@ impl<O: Observer> Observer for &mut O {
     }
 }
 
-/// Both, one after the other.
+/// Calls both observers, one after the other.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     fn on_event(&mut self, now_ns: i64, event: &Event) {
         self.0.on_event(now_ns, event);

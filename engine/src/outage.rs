@@ -1,15 +1,15 @@
-//! A span in which nothing can be written, and the patience with it.
+//! A span in which no write succeeds, and how long it is tolerated.
 
-/// Longest time for which a log that does not answer is asked again, or an aborted transaction is sent again.
+/// Longest time for which a call to an unresponsive log, or an aborted transaction, is repeated.
 const OUTAGE_NS_MAX: i64 = 300_000_000_000;
-/// The same, once the process was asked to end.
+/// The same limit, once the process was asked to end.
 const OUTAGE_STOPPING_NS_MAX: i64 = 10_000_000_000;
-/// Pauses before an aborted transaction is sent again, first and longest. A group in the middle of a rebalance needs a
-/// moment; a broker that refuses a record needs somebody who changes its settings.
+/// First pause, and below longest pause, before an aborted transaction is sent again. A group in the middle of a
+/// rebalance needs a moment; a broker that refuses a record needs a change of its settings.
 const ABORT_PAUSE_NS: i64 = 100_000_000;
 const ABORT_PAUSE_NS_MAX: i64 = 2_000_000_000;
 
-/// A span in which nothing can be written. All times are nanoseconds of one clock.
+/// A span in which no write succeeds. All times are nanoseconds of one clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Outage {
     began_ns: i64,
@@ -17,24 +17,25 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// An outage that begins now.
+    /// Begins an outage now.
     pub fn begin(now_ns: i64) -> Self {
         Self { began_ns: now_ns, pause_ns: ABORT_PAUSE_NS }
     }
 
-    /// When it began, ns of the same clock.
+    /// Begin of the outage, in nanoseconds of the same clock.
     pub fn began_ns(&self) -> i64 {
         self.began_ns
     }
 
-    /// True if the outage has lasted too long; a process that was asked to end at `stopping_since_ns` waits less.
+    /// True if the outage has lasted too long. The limit is lower once the process was asked to end, at
+    /// `stopping_since_ns`.
     pub fn is_given_up(&self, now_ns: i64, stopping_since_ns: Option<i64>) -> bool {
         now_ns - self.began_ns >= OUTAGE_NS_MAX
             || stopping_since_ns
                 .is_some_and(|since_ns| now_ns - since_ns.max(self.began_ns) >= OUTAGE_STOPPING_NS_MAX)
     }
 
-    /// Pause before the next attempt, which grows with each one.
+    /// Pause before the next attempt; it grows with each one.
     pub fn next_pause_ns(&mut self) -> i64 {
         let next_ns = (self.pause_ns * 2).min(ABORT_PAUSE_NS_MAX);
         std::mem::replace(&mut self.pause_ns, next_ns)

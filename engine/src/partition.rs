@@ -44,15 +44,15 @@ pub(crate) struct Partition {
     pages: Pages,
     /// Offset of the next record to accept.
     pub(crate) next_offset: i64,
-    /// The offset up to which the source was read. It exceeds `next_offset` if the last offsets have no records.
+    /// The offset up to which the log was read. It exceeds `next_offset` if the last offsets have no records.
     pub(crate) read_to: i64,
-    /// Next-to-read offset that was last handed to a commit: outputs of earlier records exist.
+    /// Next-to-read offset of the last seal: outputs of earlier records exist, or are in a commit.
     pub(crate) sealed_offset: i64,
-    /// Records before this offset were counted in an earlier life.
+    /// Offset before which all records were counted in an earlier life.
     counted_offset: i64,
-    /// True if the record of the partition's present segment is still to be sealed.
+    /// True if the next commit must contain the record of the partition's present segment.
     pub(crate) segment_due: bool,
-    /// Symbols before this number were compared with those of other partitions.
+    /// Number of symbols that were compared with those of other partitions, in the order of their numbers.
     compared_symbols: usize,
     /// True if the next commit must write the group's offset, though nothing was processed.
     pub(crate) offset_due: bool,
@@ -60,14 +60,14 @@ pub(crate) struct Partition {
     open_bars: BTreeMap<i32, u64>,
     /// Time at which a record was last accepted.
     accepted_at_ns: i64,
-    /// The event time that this process has last written among the ticks; the least number before the first.
+    /// The event time that this process last wrote among the ticks; `i64::MIN` before the first.
     said_ns: i64,
-    /// Ticks of the record at hand; kept between records for their memory. `late` has its late ticks.
+    /// Ticks of the current record, and below its late ticks; kept between records to reuse their memory.
     columns: TickColumns,
     late: Vec<Late>,
 }
 
-/// Ticks and side outputs of an accepted fetch.
+/// Counts of ticks and side outputs in an accepted fetch.
 #[derive(Clone, Debug, Default)]
 pub struct Accepted {
     /// Good ticks, late ones included.
@@ -78,21 +78,21 @@ pub struct Accepted {
     pub dead: u64,
     /// Rejected rows, and records that were rejected as a whole.
     pub dead_rows: u64,
-    /// Trades with an id that their symbol had before, late ones included.
+    /// Trades whose id their symbol had before, late ones included.
     pub repeated: RepeatedTrades,
 }
 
 /// The offsets that a partition had reached when its state was lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reached {
-    /// Records before this offset were accepted.
+    /// Offset before which all records were accepted.
     pub(crate) offset: i64,
-    /// Its last snapshot that was handed to commits in full; `None` if there is none.
+    /// Its last snapshot that went into commits in full; `None` if there is none.
     pub(crate) gone_out: Option<Placed>,
 }
 
 impl Partition {
-    /// A partition whose state was just restored. Its outputs begin at `sealed_offset`.
+    /// A partition with a restored state. Its outputs begin at `sealed_offset`.
     pub(crate) fn new(
         source: TopicPartition,
         generation: u64,
@@ -125,8 +125,8 @@ impl Partition {
         }
     }
 
-    /// Decodes records and gives their rows to the groups, up to the first record that waits for pages. Counts those
-    /// that were not counted before.
+    /// Decodes records and adds their rows to the groups, up to the first record that waits for pages. Counts the
+    /// records that were not counted before.
     pub(crate) fn accept(
         &mut self,
         records: &[Record],
@@ -142,7 +142,7 @@ impl Partition {
             let accepted_rows = tick_record(record)
                 .and_then(|record| intake.accept_record(record, decoder, columns, queues, late));
             if self.intake.event_time_max_ns() < before_ns {
-                // Event times that were written before no longer hold.
+                // Event time has fallen, so event times written earlier no longer hold.
                 self.said_ns = i64::MIN;
             }
             if let Ok(Acceptance::Waits(pages)) = accepted_rows {
@@ -194,7 +194,7 @@ impl Partition {
         }
     }
 
-    /// Keeps the letters of rejected rows. Returns their number.
+    /// Adds dead letters for the rejected rows of a record. Returns the number of rows.
     fn keep_dead_rows(&mut self, record: &Record, rows: usize, decoder: &mut dyn DecodeTicks) -> usize {
         if self.columns.rejected.is_empty() || record.offset < self.sealed_offset {
             return 0;
@@ -235,12 +235,12 @@ impl Partition {
         self.groups.place(place, on_device)
     }
 
-    /// Takes rows off the head of a group's queue for a batch.
+    /// Removes rows from the head of a group's queue for a batch.
     pub(crate) fn take(&mut self, group: i32, rows: i64, on_device: bool) -> GroupInput {
         self.groups.take(group, rows, on_device)
     }
 
-    /// Takes the output of the oldest batch of a group; ignores that of an older epoch.
+    /// Adds the output of the oldest batch of a group; ignores the output of an older epoch.
     pub(crate) fn complete(&mut self, id: GroupId, epoch: i64, output: GroupOutput, kept_bytes_max: usize) {
         if !self.groups.complete(id, epoch, &output.snapshots, kept_bytes_max) {
             return;
@@ -258,19 +258,19 @@ impl Partition {
         }
     }
 
-    /// Takes a group back from a lane, which has run all its batches. Returns true if the group was the lane's in this
+    /// Takes a group back from a lane that has run all its batches. Returns true if the lane owned the group in this
     /// epoch.
     pub(crate) fn release(&mut self, group: i32, lane: LaneId, epoch: i64, stage: Box<GroupStage>) -> bool {
         self.groups.release(group, lane, epoch, stage)
     }
 
-    /// True if the state of all groups of a lane can be made again.
+    /// True if the states of all groups of a lane can be computed again.
     pub(crate) fn keeps_groups_of(&self, lane: LaneId) -> bool {
         self.groups.are_kept(lane)
     }
 
-    /// Takes back the groups of a lost lane, all of which were kept. Rows that were in flight wait again, and are
-    /// returned.
+    /// Takes back the groups of a lost lane, all of which were kept. Rows in flight wait again; returns their number by
+    /// group.
     pub(crate) fn take_back(&mut self, lane: LaneId) -> Vec<GroupArrival> {
         self.groups.take_back(lane)
     }
@@ -280,12 +280,12 @@ impl Partition {
         self.groups.first_incomplete().unwrap_or(self.next_offset)
     }
 
-    /// Rows that wait on the host.
+    /// Rows that wait on the host, not in a batch.
     pub(crate) fn waiting_rows(&self) -> usize {
         self.groups.waiting_rows()
     }
 
-    /// The offset that its market has reached.
+    /// The offset of the partition's market.
     pub(crate) fn as_of(&self) -> AsOf {
         AsOf { partition: self.source.partition, next_offset: self.next_offset }
     }
@@ -295,19 +295,19 @@ impl Partition {
         self.intake.market_of(symbol, self.source.partition, self.next_offset)
     }
 
-    /// Numbers of the next symbols to be compared with those of other partitions, at most `count_max`.
+    /// Numbers of the next symbols to compare with those of other partitions, at most `count_max`.
     pub(crate) fn begin_to_compare(&mut self, count_max: usize) -> Range<usize> {
         let from = self.compared_symbols;
         self.compared_symbols = self.intake.symbol_count().min(from + count_max);
         from..self.compared_symbols
     }
 
-    /// The name of a symbol by its number.
+    /// The name of a symbol, by its number.
     pub(crate) fn symbol_name(&self, number: usize) -> &str {
         self.intake.symbols().name(number as u32)
     }
 
-    /// True if the partition has the symbol and has compared it with those of others.
+    /// True if the partition has the symbol and has compared it with those of other partitions.
     pub(crate) fn has_compared(&self, symbol: &str) -> bool {
         self.intake.symbols().id(symbol).is_some_and(|number| (number as usize) < self.compared_symbols)
     }
@@ -322,16 +322,16 @@ impl Partition {
         self.intake.watermark_ns()
     }
 
-    /// Time bars that were open at the last snapshot.
+    /// Number of time bars that were open at the last snapshot.
     pub(crate) fn open_bars(&self) -> u64 {
         self.open_bars.values().sum()
     }
 
-    /// The event time to write after `grace_ns` without a record: bars whose ends the wall clock has passed by as much
-    /// are over. `None` if there is nothing to write, or it was written.
+    /// The event time to write after `grace_ns` without a record. It closes the bars whose ends are at least `grace_ns`
+    /// ago by the wall clock. `None` if there are none, or it was written.
     pub(crate) fn quiet_event_time(&mut self, now_ns: i64, grace_ns: i64) -> Option<i64> {
         let until_ns = now_ns.saturating_sub(grace_ns);
-        // Before the first record, the time of the first call counts as the time of one.
+        // Before the first record, the first call counts as one.
         self.accepted_at_ns = self.accepted_at_ns.min(now_ns);
         let is_quiet = self.accepted_at_ns <= until_ns && self.is_drained();
         self.say_event_time(until_ns, is_quiet)
@@ -359,18 +359,18 @@ impl Partition {
         self.next_offset.max(self.read_to) >= offset
     }
 
-    /// Goes on after offsets that have no records. Once the log removes the records before them, nobody could tell
-    /// that they had none.
+    /// Continues behind offsets that have no records. Once the log removes the records before these offsets, their lack
+    /// of records could no longer be told from a loss.
     pub(crate) fn skip_to_read(&mut self) {
         self.next_offset = self.next_offset.max(self.read_to);
     }
 
-    /// True if records before `end` that were accepted before the state was lost are still to be accepted again.
+    /// True if some records before `end`, accepted before the state was lost, are not yet accepted again.
     pub(crate) fn is_behind(&self, end: i64) -> bool {
         !self.is_read_to(self.counted_offset.min(end))
     }
 
-    /// The offsets that the partition has reached, by this state or by one that was lost.
+    /// The offsets that the partition has reached, with this state or with a lost one.
     pub(crate) fn reached(&self) -> Reached {
         let offset = self.next_offset.max(self.counted_offset);
         Reached { offset, gone_out: self.snapshots.gone_out() }
@@ -381,12 +381,12 @@ impl Partition {
         self.complete_before() == self.next_offset && !self.snapshots.is_under_way()
     }
 
-    /// True if there is something to be sealed.
+    /// True if a commit of this partition would contain anything.
     pub(crate) fn has_unsealed(&self) -> bool {
         self.complete_before() > self.sealed_offset || self.snapshots.has_unsealed(self.sealed_offset)
     }
 
-    /// Asks all groups for their state at the next record, unless a snapshot is under way or waits to be committed.
+    /// Asks all groups for their states before the next record, unless a snapshot is under way or waits for a commit.
     /// `records_min` is the least distance from the last snapshot. Symbols without a tick for `evict_idle_ns` are
     /// evicted.
     pub(crate) fn begin_snapshot(&mut self, records_min: i64, evict_idle_ns: Option<i64>) {
@@ -411,32 +411,33 @@ impl Partition {
         self.pages.waits()
     }
 
-    /// The next need of the record that waits for pages.
+    /// The next action for the record that waits for pages.
     pub(crate) fn need(&self) -> Need {
         self.pages.need(self.intake.evicted(), |offset| self.snapshots.is_under_way_at(offset))
     }
 
-    /// Notes that pages were asked for.
+    /// Notes that a read of pages was requested.
     pub(crate) fn begin_reading(&mut self, number: u64) {
         self.pages.begin_reading(number);
     }
 
-    /// True if this reading of pages is awaited.
+    /// True if this read of pages is awaited.
     pub(crate) fn awaits_pages(&self, number: u64) -> bool {
         self.pages.awaits(number)
     }
 
-    /// Takes the pages of the awaited reading, which has ended.
+    /// Adds the pages of the awaited read.
     pub(crate) fn end_reading(&mut self, pages: Vec<(PageId, Vec<u8>)>) {
         self.pages.end_reading(pages);
     }
 
-    /// Takes the symbols of pages that are here back into memory; the record that waited is read again.
+    /// Takes the symbols of pages back into memory; the record that waited is read again.
     ///
     /// # Errors
-    /// The page whose bytes are not those that were written.
+    /// The page whose bytes differ from the written ones.
     pub(crate) fn take_pages_back(&mut self, pages: &[PageId]) -> Result<(), (PageId, StageError)> {
-        // They go before the next record: after the barrier at its offset, or before one that is still to come there.
+        // The symbols return just before the next record: behind a barrier that is already at its offset, ahead of one
+        // still to come there.
         let is_behind_barrier = self.snapshots.last_offset() == self.next_offset;
         let offset = if is_behind_barrier { self.next_offset } else { self.next_offset - 1 };
         for &id in pages {
@@ -447,18 +448,18 @@ impl Partition {
         Ok(())
     }
 
-    /// Pages that are committed, still here and not looked for in the log yet.
+    /// Pages that are committed, still in memory and not yet searched for in the log.
     pub(crate) fn begin_to_seek_pages(&mut self) -> Vec<PageId> {
         let gone_out = self.snapshots.gone_out();
         gone_out.map_or_else(Vec::new, |gone_out| self.pages.begin_to_seek(gone_out.offset))
     }
 
-    /// True if symbols are in this page.
+    /// True if some symbols are only in this page.
     pub(crate) fn has_page(&self, id: PageId) -> bool {
         self.intake.evicted().pages().get(&id.page).is_some_and(|page| page.offset == id.offset)
     }
 
-    /// Frees those pages that a search of the log found; the other pages of the search may be looked for again.
+    /// Frees the pages that a search found in the log; the other pages of the search may be searched for again.
     pub(crate) fn let_pages_go(&mut self, sought: &[PageId], found: &[PageId]) {
         self.pages.let_go(sought, found);
     }

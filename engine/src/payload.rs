@@ -1,12 +1,12 @@
-//! The bytes of a record or the reason why it has none: one rule, for the run and for its replay.
+//! The bytes of a record, or the error if it has none: one rule for the run and for its replay.
 
 use warptape_events::DecodeError;
 use warptape_record::{Record, UnreadableBatch};
 
-/// The bytes to decode of a record that a stranger may have written.
+/// Returns the bytes to decode of a record from any producer.
 ///
 /// # Errors
-/// If it stands for a batch of records that nobody can read.
+/// The record is a placeholder for a batch of records that cannot be read.
 pub fn payload_of(record: &Record) -> Result<&[u8], DecodeError> {
     match UnreadableBatch::of(record) {
         None => Ok(&record.value),

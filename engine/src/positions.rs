@@ -1,8 +1,8 @@
-//! Positions of journals in each partition of the source, and the place where a partition goes on when the group's
+//! Positions of journals in each partition of the source, and the offset at which a partition continues if the group's
 //! offset differs.
 //!
 //! A transaction that moves offsets has a `Sealed` in its journal, so the journals tell the offset of the first
-//! unprocessed record. The group's offset is a copy of that number, which anybody may set, and which expires.
+//! unprocessed record. The group's offset is a copy of that number. Anybody may change it, and it expires.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use warptape_events::journal::{Input, Position, Positions, SealedPartition};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JournalPositions {
     partitions: BTreeMap<i32, Position>,
-    /// True if no entry is missing that could move a position.
+    /// True if no entry that could move a position is missing.
     is_whole: bool,
     group: Option<String>,
-    /// The partitions of the newest `Sealed`, each with its position before.
+    /// The partitions of the newest `Sealed`, each with its previous position.
     in_flight: Vec<(i32, Position)>,
 }
 
 impl JournalPositions {
-    /// Positions of a journal from its first entry on.
+    /// Positions before the first entry of a journal.
     pub fn beginning() -> Self {
         Self { is_whole: true, ..Self::default() }
     }
 
-    /// Positions of a journal whose entries before the next one are not available.
+    /// Positions of a journal whose earlier entries are not available.
     pub fn unknown() -> Self {
         Self::default()
     }
@@ -38,7 +38,8 @@ impl JournalPositions {
                 self.in_flight.clear();
                 sealed.partitions.iter().for_each(|account| self.seal(account));
             }
-            // One transaction is under way at a time. It may have been committed, or sent again without the partition.
+            // One transaction is under way at a time. Its outcome is open: it was committed with the partition, or sent
+            // again without it.
             Input::PartitionRevoked(revoked) => {
                 let at = self.in_flight.iter().position(|(partition, _)| *partition == revoked.partition);
                 let Some((partition, before)) = at.map(|at| self.in_flight.swap_remove(at)) else { return };
@@ -69,7 +70,7 @@ impl JournalPositions {
         let &SealedPartition { partition, first_offset, next_offset, next_request, .. } = account;
         let new = Position { partition, next_offset: first_offset, ..Position::default() };
         let position = self.partitions.entry(partition).or_insert(new);
-        // The first offset of this account settles the open positions of the partition.
+        // The first offset of this account settles the open alternative of the partition.
         let before = Position { next_offset: first_offset, unsettled_offset: None, ..*position };
         self.in_flight.push((partition, before));
         let next_request = next_request.or(position.next_request);
@@ -93,16 +94,16 @@ impl JournalPositions {
     }
 }
 
-/// The claims about the offset at which a process goes on with a partition.
+/// The claims about the offset at which a process continues with a partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// Next record to read by the journals; `None` if they have none.
+    /// Next record to read according to the journals; `None` if they have no entry about the partition.
     pub journal: Option<i64>,
-    /// Next records to read if transactions whose outcome the journals leave open were committed; ascending.
+    /// Further possible offsets, ascending: each holds if a transaction with an unknown outcome was committed.
     pub unsettled: Vec<i64>,
     /// True if no journal has lost entries that could move the position.
     pub is_certain: bool,
-    /// Next record to read as committed by the group; `None` if the group has no offset, or no longer.
+    /// Next record to read as committed by the group; `None` if the group has no offset, or its offset expired.
     pub group: Option<i64>,
 }
 
@@ -111,7 +112,7 @@ pub struct Claims {
 pub struct Odds {
     /// The claims.
     pub claims: Claims,
-    /// All records before this offset were processed, by the newest outputs and snapshots.
+    /// Offset before which all records were processed, by the newest outputs and snapshots.
     pub outputs: i64,
 }
 
@@ -123,13 +124,13 @@ impl Claims {
         let unsettled = known().filter_map(|position| position.unsettled_offset);
         let mut unsettled: Vec<i64> = unsettled.filter(|unsettled| Some(*unsettled) > journal).collect();
         unsettled.sort_unstable();
-        // A journal's position of a partition is newer than the entries that it has lost.
+        // A journal's position of a partition is newer than the entries that the journal has lost.
         let is_certain =
             |journal: &JournalPositions| journal.is_whole || journal.partitions.contains_key(&partition);
         Self { journal, unsettled, is_certain: journals.iter().all(is_certain), group }
     }
 
-    /// The claims about a partition of risk requests. Going on too early does no harm, because the results show the
+    /// The claims about a partition of risk requests. Continuing too early does no harm, because the results show the
     /// answered requests.
     pub fn on_requests(journals: &[JournalPositions], partition: i32, group: Option<i64>) -> Self {
         let of = |journal: &JournalPositions| journal.partitions.get(&partition)?.next_request;
@@ -138,17 +139,17 @@ impl Claims {
         Self { journal, unsettled: Vec::new(), is_certain, group }
     }
 
-    /// The offset at which a partition of ticks goes on, if the group and the journals agree and nothing is open;
-    /// otherwise `None`. Outputs need no look then.
+    /// The offset at which a partition of ticks continues, if the group and the journals agree and no outcome is open.
+    /// Otherwise `None`; then the outputs decide ([`Self::settle`]).
     pub fn agreed(&self) -> Option<i64> {
         self.group.filter(|_| self.group == self.journal && self.unsettled.is_empty())
     }
 
-    /// The offset at which a partition of ticks goes on: outputs exist of all records before it and of none after.
+    /// The offset at which a partition of ticks continues: outputs exist of all records before it and of none after.
     /// `None` is the beginning. By the newest outputs and snapshots, all records before `outputs` were processed.
     ///
     /// # Errors
-    /// If there is no such offset.
+    /// No such offset exists.
     pub fn settle(&self, outputs: i64) -> Result<Option<i64>, Odds> {
         let Self { journal, ref unsettled, is_certain, group } = *self;
         if let Some(agreed) = self.agreed() {
@@ -161,15 +162,15 @@ impl Claims {
             (None, true) => 0,
             (None, false) => group.unwrap_or(0),
         };
-        // This is the first that the outputs allow. Records of a transaction without outputs may be processed once
-        // more, which makes no difference.
+        // The first possible offset that the outputs allow. Records of a transaction without outputs may be processed
+        // once more, which makes no difference.
         let settled = std::iter::once(firm).chain(unsettled.iter().copied()).find(|at| outputs <= *at);
         let settled = settled.ok_or_else(|| Odds { claims: self.clone(), outputs })?;
         let is_new = journal.is_none() && (is_certain || group.is_none());
         Ok((!is_new).then_some(settled))
     }
 
-    /// The offset at which a partition of risk requests goes on.
+    /// The offset at which a partition of risk requests continues.
     pub fn settle_requests(&self) -> i64 {
         let Self { journal, is_certain, group, .. } = *self;
         match is_certain {
@@ -224,7 +225,7 @@ mod tests {
             ..PartitionAssigned::default()
         };
         assert_eq!(known(&fold(left.clone(), &[Input::PartitionAssigned(lost)])), Some((20, None)));
-        // An entry of positions stands for all entries before it.
+        // An entry of positions replaces all entries before it.
         let entry = left.entry("g");
         let told = fold(JournalPositions::unknown(), &[Input::Positions(entry.clone())]);
         assert_eq!((known(&told), told.group(), told.is_whole), (known(&left), Some("g"), true));
@@ -257,7 +258,7 @@ mod tests {
         }
         check([Some(50), None, Some(70)], true, 60, None);
         check([Some(50), None, None], true, 51, None);
-        // The outputs tell whether the last transaction had the partition.
+        // The outputs tell whether the last transaction contained the partition.
         for group in [None, Some(3), Some(90)] {
             check([Some(50), Some(60), group], true, 50, Some(Some(50)));
             check([Some(50), Some(60), group], true, 55, Some(Some(60)));

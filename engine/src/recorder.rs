@@ -1,4 +1,4 @@
-//! Steps the scheduler and keeps the record of every step until it is committed.
+//! The recorder steps the scheduler, and keeps the journal entry of every step until it is committed.
 
 use std::sync::Arc;
 
@@ -9,37 +9,37 @@ use warptape_scheduler::{Scheduler, StepError};
 use crate::positions::JournalPositions;
 use crate::tally::Tally;
 
-/// Entries after which the state is written, so that a replay may begin there.
+/// Entries after which a checkpoint of the scheduler's state is due, so that a replay may begin there.
 const CHECKPOINT_ENTRIES: i64 = 100_000;
-/// Entries after which the journal records its positions, so that nobody has to read more of them.
+/// Entries after which the journal records its positions; it bounds how far a start reads back.
 const POSITIONS_ENTRIES: i64 = 1_024;
-/// Bytes of a state that are written in one entry.
+/// Bytes of a checkpoint's state in one entry.
 const PART_BYTES: usize = 128 << 10;
 
-/// The scheduler with its journal: no decision is without an entry.
+/// The scheduler with its journal: every decision has an entry.
 pub(crate) struct Recorder {
     scheduler: Scheduler,
     writer: JournalWriter,
-    /// The newest step, while it has no entry yet.
+    /// The newest step, until its entry is encoded.
     unwritten: Option<Step>,
-    /// Encoded entries not handed to a commit yet, with the times of their steps.
+    /// Encoded entries that are in no commit yet, with the times of their steps.
     entries: Vec<(i64, Vec<u8>)>,
     entries_bytes: usize,
     tally: Tally,
     decisions_total: u64,
-    /// The input with which the process began; `None` before.
+    /// The first input of this process; `None` before it.
     started: Option<Box<Started>>,
-    /// Time and sequence after the newest start or checkpoint.
+    /// Time, and sequence after the entry, of the newest start or checkpoint.
     checked: (i64, i64),
-    /// Positions of the journal, and in `positions_end` the sequence after the newest entry of them.
+    /// Positions of the journal. Below: the sequence after the newest entry that records them.
     positions: JournalPositions,
     positions_end: i64,
-    /// Sequence after the newest entry that is neither the outcome of a commit nor an entry of positions. These alone
-    /// are no reason for a commit, or an idle process would commit the outcome of each commit for ever.
+    /// Sequence after the newest entry that is a reason for a commit. Outcomes of commits and entries of positions are
+    /// none: an idle process would commit the outcome of each commit for ever.
     news_end: i64,
 }
 
-/// A step whose entry is still to be made.
+/// A step whose entry is not encoded yet.
 struct Step {
     now_ns: i64,
     input: Input,
@@ -48,7 +48,7 @@ struct Step {
     state_hash: u64,
 }
 
-/// The error of a step: always a fault of the program, since the engine makes the inputs.
+/// The error of a step: always a defect of the program, because the engine makes the inputs.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The scheduler refused the input.
@@ -62,7 +62,7 @@ pub enum RecordError {
 }
 
 impl Recorder {
-    /// Continues the journal after `last`, with offsets up to `positions`; begins a journal if `last` is `None`.
+    /// Continues the journal after `last`, which has reached `positions`; begins a journal if `last` is `None`.
     pub(crate) fn new(last: Option<&JournalEntry>, positions: JournalPositions) -> Result<Self, ChainError> {
         let writer = match last {
             Some(entry) => JournalWriter::resume(entry)?,
@@ -84,8 +84,8 @@ impl Recorder {
         })
     }
 
-    /// Steps the scheduler and returns the decisions to be executed. [`Self::write`], the next step or
-    /// [`Self::take_entries`] makes the entry, so that no lane waits for that.
+    /// Steps the scheduler and returns the decisions to execute. [`Self::write`], the next step or
+    /// [`Self::take_entries`] encodes the entry, so that no lane waits for the encoding.
     pub(crate) fn step(&mut self, now_ns: i64, input: Input) -> Result<Arc<Vec<Decision>>, RecordError> {
         self.write();
         let state_hash = self.scheduler.state_hash();
@@ -128,18 +128,18 @@ impl Recorder {
         self.next_sequence() - self.positions_end >= POSITIONS_ENTRIES
     }
 
-    /// True if it is time to write the state.
+    /// True if it is time for a checkpoint.
     pub(crate) fn is_checkpoint_due(&self, now_ns: i64, interval_ns: i64) -> bool {
         let (checked_ns, checked_sequence) = self.checked;
         let entries = self.news_end - checked_sequence;
         entries >= CHECKPOINT_ENTRIES || (entries > 0 && now_ns - checked_ns >= interval_ns)
     }
 
-    /// The inputs that hold the state, to be stepped now in this order; empty before the process began.
+    /// The inputs that make up a checkpoint, to be stepped now in this order; empty before the process began.
     pub(crate) fn checkpoint(&mut self, now_ns: i64) -> Vec<Input> {
         let Some(started) = &self.started else { return Vec::new() };
         let state = self.scheduler.checkpoint();
-        // The start of the process is in a part of its own: with many lanes, tenants and quotas it fills an entry by
+        // The first part holds only the start of the process: with many lanes, tenants and quotas it fills an entry by
         // itself.
         let chunks = std::iter::once(&[][..]).chain(state.chunks(PART_BYTES));
         let parts = 1 + state.len().div_ceil(PART_BYTES) as i32;
@@ -151,7 +151,7 @@ impl Recorder {
         (0..).zip(chunks).map(input).collect()
     }
 
-    /// Sequence of the entry that the next step writes.
+    /// Sequence of the next step's entry.
     pub(crate) fn next_sequence(&self) -> i64 {
         self.writer.next_sequence() + i64::from(self.unwritten.is_some())
     }
@@ -163,7 +163,7 @@ impl Recorder {
         std::mem::take(&mut self.entries)
     }
 
-    /// Bytes of the entries that are encoded and wait for a commit.
+    /// Bytes of the encoded entries that wait for a commit.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.entries_bytes
     }
@@ -173,18 +173,18 @@ impl Recorder {
         self.unwritten.is_some() || !self.entries.is_empty()
     }
 
-    /// True if entries wait for a commit that are a reason for one.
+    /// True if one of the waiting entries is a reason for a commit.
     pub(crate) fn has_news(&self) -> bool {
         let handed_over = self.writer.next_sequence() - self.entries.len() as i64;
         self.news_end > handed_over
     }
 
-    /// Decisions since the process began.
+    /// Number of decisions since the process began.
     pub(crate) fn decisions_total(&self) -> u64 {
         self.decisions_total
     }
 
-    /// Totals over everything recorded.
+    /// Totals over all recorded steps.
     pub(crate) fn tally(&self) -> Tally {
         let mut tally = self.tally.clone();
         if let Some(Step { now_ns, input, decisions, .. }) = &self.unwritten {
@@ -193,7 +193,7 @@ impl Recorder {
         tally
     }
 
-    /// The scheduler, for reading.
+    /// The scheduler, read-only.
     pub(crate) fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }

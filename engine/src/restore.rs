@@ -1,4 +1,4 @@
-//! Stage state of a partition, made from its newest good snapshot or from nothing.
+//! Stage state of a partition, restored from its newest valid snapshot or begun from nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use crate::snapshots::{STATE_VERSION, SnapshotPlace};
 
 /// State of a partition before the record at `offset`.
 pub struct Restored {
-    /// The first record that is not in the state.
+    /// The first record whose effects are not in the state.
     pub offset: i64,
-    /// Place of its snapshot.
+    /// Place of the snapshot.
     pub place: SnapshotPlace,
-    /// State of the host side.
+    /// State of the host side: symbols and event time.
     pub intake: PartitionIntake,
     /// States of the lane side, by group.
     pub stages: Vec<GroupStage>,
-    /// Pages of symbols that are not in memory, by number.
+    /// Pages of evicted symbols, by number.
     pub pages: BTreeMap<i32, Vec<u8>>,
     /// The stage configuration of the partition's present segment, as JSON; `None` if no segment is recorded.
     pub segment: Option<String>,
-    /// Offset of the oldest record that the log still has; the reader of the log fills it in.
+    /// Offset of the oldest record that the log still has. The reader of the log sets it.
     pub first: i64,
 }
 
@@ -43,7 +43,7 @@ impl Restored {
         }
     }
 
-    /// Replaces the state by that before any record, at the same place.
+    /// Replaces the state by an empty one, at the same place.
     pub(crate) fn empty(&mut self, config: &StageConfig) {
         let isa = self.stages.first().map_or(Isa::Baseline, GroupStage::isa);
         let Self { intake, stages, pages, .. } = Self::beginning(config, isa);
@@ -60,7 +60,7 @@ impl Restored {
             let taken = self.intake.take_back(page, &bytes, self.offset, &mut queues);
             taken.expect("the pages were checked when they were read");
         }
-        // At a barrier, groups come into the order of the numbers of their symbols.
+        // At a barrier, groups are ordered by the numbers of their symbols.
         self.intake.evict(None, self.offset + 1, self.offset + 1, &mut queues);
         self.intake.barrier(self.offset + 1, self.offset + 1, &mut queues);
         for (stage, queue) in self.stages.iter_mut().zip(&mut queues) {
@@ -77,12 +77,12 @@ pub fn restore_from(
     isa: Isa,
 ) -> Restored {
     let segment = take_segment(&mut parts);
-    // All parts of a snapshot that went out in several transactions stand in one place.
+    // All parts of one snapshot are in the same place, even if several transactions committed them.
     let places: BTreeMap<i64, SnapshotPlace> =
         parts.iter().map(|(place, part)| (part.offset, *place)).collect();
     let states = states(parts.into_iter().map(|(_, part)| part));
     for &offset in states.keys().rev().filter(|offset| **offset <= committed) {
-        // Compaction leaves only the pages of many a snapshot.
+        // Compaction leaves only the pages of many snapshots.
         if !states[&offset].keys().any(|group| *group < Snapshot::PAGES) {
             continue;
         }
@@ -131,7 +131,7 @@ fn states(parts: impl Iterator<Item = Snapshot>) -> BTreeMap<i64, BTreeMap<i32, 
     for part in parts {
         if part.state_version == STATE_VERSION && (0..part.parts).contains(&part.part) {
             let parts = by_group.entry((part.offset, part.group)).or_default();
-            // Parts come in log order: parts of an older snapshot at the same offset give way.
+            // Parts come in log order: a newer snapshot at the same offset replaces parts of an older one.
             parts.retain(|_, older: &mut Snapshot| older.parts == part.parts);
             parts.insert(part.part, part);
         }

@@ -1,8 +1,9 @@
-//! Risk requests that this process has read: those that are no tasks yet ([`arrivals`]), those in work, and results
-//! that wait for a commit. Long work is a [`Preparation`] or a [`Conclusion`], which run beside the engine.
+//! Risk requests that this process has read: those without a task yet ([`arrivals`]), those in work, and results that
+//! wait for a commit. Long work is a [`Preparation`] or a [`Conclusion`], which run in the background.
 //!
-//! Requests of a partition are answered in any order. Its committed offset is that of the first one without an answer.
-//! Results after that offset show which requests are answered when these are read again.
+//! Requests of a partition are answered in any order. The partition's committed offset is that of the first request
+//! without an answer. When requests from there on are read again, the results behind that offset show which are
+//! answered.
 
 mod arrivals;
 mod conclusion;
@@ -27,40 +28,40 @@ pub use preparation::{Preparation, Prepared};
 
 /// Bytes of tasks in conclusion from which no further tasks are made.
 const CONCLUDING_BYTES_MAX: usize = 64 << 20;
-/// Sequence of a request that the scheduler was not asked about.
+/// Sequence of a request that was answered without asking the scheduler.
 pub(crate) const NO_SEQUENCE: i64 = -1;
 
 /// All risk requests of the process.
 #[derive(Default)]
 pub(crate) struct RiskDesk {
-    /// Partitions of the requests, by number.
+    /// Partitions with open requests, by number.
     pub(crate) partitions: BTreeMap<i32, RequestPartition>,
     pub(crate) arrivals: Arrivals,
     /// Tasks that the scheduler knows.
     pub(crate) tasks: BTreeMap<TaskId, Box<OpenTask>>,
-    /// Tasks with a round in conclusion, also if nobody waits for it any more.
+    /// Tasks with a round in conclusion, also those whose result is no longer wanted.
     concluding: BTreeMap<TaskId, Concluding>,
-    /// The request that is just given to the scheduler because its deadline has passed, with its number and sequence.
+    /// The overdue request that is being passed to the scheduler, with its number and sequence.
     pub(crate) overdue: Option<(TaskId, i64, Asked)>,
-    /// Slices that lanes have, by number.
+    /// Slices that lanes are running, by number.
     slices: BTreeMap<i64, RunningSlice>,
     task_next: TaskId,
-    /// Profits of portfolios that are kept for later requests.
+    /// Profits of portfolios, kept for later requests.
     pub(crate) kept: Arc<KeptProfits>,
 }
 
 struct Concluding {
-    /// Partition of the request; `None` once nobody waits for it.
+    /// Partition of the request; `None` once the result is no longer wanted.
     partition: Option<i32>,
     request_id: String,
     bytes: usize,
-    /// The request that cancels it; `None` if there is none, or this round was its last.
+    /// The request that cancels this one; `None` if there is none, or it was answered after this round.
     cancelled_by: Option<Asked>,
 }
 
-/// A concluded round that somebody waits for.
+/// A concluded round whose result is still wanted.
 pub(crate) struct Awaited {
-    /// The request that cancels the round's request.
+    /// The request that cancels the round's request; `None` if there is none.
     pub(crate) cancelled_by: Option<Asked>,
 }
 
@@ -70,12 +71,12 @@ struct RunningSlice {
     from: i64,
 }
 
-/// A slice that a lane is to be given.
+/// A slice for a lane.
 pub(crate) struct BegunSlice {
     pub(crate) task: Arc<RiskTask>,
-    /// Partition and offset of the request to which it belongs.
+    /// Partition and offset of the slice's request.
     pub(crate) request: (i32, i64),
-    /// Time at which the scheduler was given the round; `None` unless this is the round's first slice and began in the
+    /// Time at which the scheduler received the round. `None` unless this slice is the round's first and began in the
     /// same step.
     pub(crate) begun_at_once_ns: Option<i64>,
 }
@@ -83,16 +84,16 @@ pub(crate) struct BegunSlice {
 /// Requests of one partition.
 pub(crate) struct RequestPartition {
     source: TopicPartition,
-    /// Generation of the requests; those read under another one are stale.
+    /// Generation of the requests; requests read under another one are stale.
     pub(crate) generation: u64,
     next_offset: i64,
     pub(crate) read_to: i64,
     sealed_offset: i64,
-    /// True if the next commit must write the offset, though it stays.
+    /// True if the next commit must write the offset, even if it has not changed.
     pub(crate) offset_due: bool,
     /// Offsets of requests without an answer.
     open: BTreeSet<i64>,
-    /// Requests before this offset lay there when the partition came.
+    /// End of the topic's partition when it was assigned: requests before this offset existed then.
     found_before: i64,
     found: FoundRequests,
     pub(crate) answered: Answered,
@@ -101,15 +102,15 @@ pub(crate) struct RequestPartition {
     results_bytes: usize,
 }
 
-/// Requests that had no answer when their partition came.
+/// Requests that had no answer when their partition was assigned.
 #[derive(Default)]
 struct FoundRequests {
     count: usize,
-    /// Ids of the first of them.
+    /// Ids of the first such requests.
     ids: Vec<String>,
 }
 
-/// Greatest number of ids in the message about them.
+/// Most ids in the message about unanswered requests.
 const FOUND_IDS_MAX: usize = 16;
 
 pub(crate) struct EncodedResult {
@@ -117,12 +118,12 @@ pub(crate) struct EncodedResult {
     /// Offset of the request.
     offset: i64,
     record: SealedResult,
-    /// True if its request cancelled another one, whose result stands before it.
+    /// True if its request cancelled another one, whose result precedes it.
     is_of_cancelling: bool,
 }
 
 impl RequestPartition {
-    /// An opened partition, in which requests before `found_before` lay when it came.
+    /// Opens a partition; requests before `found_before` existed when it was assigned.
     pub(crate) fn new(
         source: TopicPartition,
         generation: u64,
@@ -146,7 +147,7 @@ impl RequestPartition {
         }
     }
 
-    /// Takes the request at an offset. Returns true if it wants an answer.
+    /// Notes the request at an offset. Returns true if it needs an answer.
     pub(crate) fn begin(&mut self, offset: i64) -> bool {
         self.next_offset = offset + 1;
         if self.answered.take_offset(offset) {
@@ -156,7 +157,7 @@ impl RequestPartition {
         true
     }
 
-    /// Notes a request that wants an answer, if it lay there when the partition came.
+    /// Notes a request that needs an answer, if it existed when the partition was assigned.
     pub(crate) fn note(&mut self, offset: i64, request_id: &str) {
         if offset < self.found_before {
             self.found.count += 1;
@@ -166,8 +167,8 @@ impl RequestPartition {
         }
     }
 
-    /// The message about requests that had no answer when the partition came; `None` until all of them are read, and if
-    /// there are none.
+    /// The message about requests that had no answer when the partition was assigned. `None` until all of them are
+    /// read, or if there are none.
     pub(crate) fn take_found(&mut self) -> Option<String> {
         if self.next_offset.max(self.read_to) < self.found_before {
             return None;
@@ -187,13 +188,13 @@ impl RequestPartition {
         })
     }
 
-    /// The offset before which all requests have their answer in the log, or in a commit.
+    /// The offset before which all requests have an answer in the log or in a commit.
     fn complete_before(&self) -> i64 {
         let waiting = self.results.iter().map(|result| result.offset).min();
         waiting.into_iter().chain(self.open.first().copied()).min().unwrap_or(self.next_offset)
     }
 
-    /// True if a commit would hold anything.
+    /// True if a commit would contain anything.
     pub(crate) fn has_uncommitted(&self) -> bool {
         self.offset_due || !self.results.is_empty() || self.complete_before() > self.sealed_offset
     }
@@ -202,17 +203,17 @@ impl RequestPartition {
         !self.results.is_empty()
     }
 
-    /// True if everything before an offset is answered.
+    /// True if all requests before an offset are answered.
     pub(crate) fn is_answered_to(&self, offset: i64) -> bool {
         self.open.is_empty() && self.next_offset.max(self.read_to) >= offset
     }
 
-    /// Hands results to a commit, up to about `bytes_max` and at least one. Returns the next-to-read offset, if it goes
-    /// along.
+    /// Seals results, up to about `bytes_max` and at least one. Returns the next-to-read offset, if it belongs in the
+    /// same commit.
     pub(crate) fn seal(&mut self, bytes_max: usize, sealed: &mut Sealed) -> Option<(TopicPartition, i64)> {
         let mut bytes = 0;
         while let Some(first) = self.results.front()
-            // The results of a cancelled request and of the one that cancelled it go into one transaction.
+            // The results of a cancelled request and of the request that cancelled it go into one transaction.
             && (bytes == 0 || first.is_of_cancelling || bytes + first.record.bytes.len() <= bytes_max)
         {
             let result = self.results.pop_front().expect("it was there a line ago");
@@ -221,8 +222,8 @@ impl RequestPartition {
         }
         self.results_bytes -= bytes;
         let before = self.complete_before();
-        // Results always go with the offset, even if it stays. It ties them to the group's membership, and the next
-        // owner waits for it before looking for answers.
+        // Results are always committed with the offset, even if it stays. It ties them to the group's membership, and
+        // the next owner waits for it before it looks for answers.
         let is_due = std::mem::take(&mut self.offset_due);
         let moves = is_due || before > self.sealed_offset || !sealed.risk_results.is_empty();
         self.sealed_offset = before;
@@ -241,20 +242,20 @@ pub(crate) struct OpenTask {
     pub(crate) asked: Asked,
     /// The task of the present round.
     pub(crate) task: Arc<RiskTask>,
-    /// Time at which the scheduler was given the round; 0 before.
+    /// Time at which the scheduler received the round; 0 before.
     pub(crate) submitted_ns: i64,
-    /// Time at which its first slice was begun; 0 before.
+    /// Time at which the round's first slice began; 0 before.
     started_ns: i64,
     compute_ns: i64,
     lanes: BTreeSet<LaneId>,
-    /// Results of the round's slices, by their first units.
+    /// Results of the round's slices, by the number of their first units.
     partials: BTreeMap<i64, Partial>,
-    /// Sequence of the journal entry that admitted it.
+    /// Sequence of the journal entry that admitted the task.
     sequence: i64,
 }
 
 impl OpenTask {
-    /// The outcome of all units of its round.
+    /// The outcome of all units of the round.
     fn finish(&self) -> Finished {
         self.task.finish(self.partials.values())
     }
@@ -281,7 +282,7 @@ impl OpenTask {
     }
 }
 
-/// The work behind a result.
+/// The computing work behind a result.
 #[derive(Default)]
 struct WorkDone {
     as_of: Vec<MarketAsOf>,
@@ -351,13 +352,13 @@ impl RiskDesk {
         self.partitions.values().map(|requests| requests.results_bytes).sum()
     }
 
-    /// Number of the next request that the scheduler is given.
+    /// Takes the number for the next request that is passed to the scheduler.
     pub(crate) fn take_number(&mut self) -> TaskId {
         self.task_next += 1;
         self.task_next - 1
     }
 
-    /// Takes a task that the journal entry of this sequence is to admit.
+    /// Adds a task, which the journal entry with this sequence is to admit.
     pub(crate) fn open(&mut self, asked: Asked, task: Box<RiskTask>, sequence: i64) -> TaskId {
         let number = self.take_number();
         let open = OpenTask {
@@ -374,7 +375,7 @@ impl RiskDesk {
         number
     }
 
-    /// Notes that a lane is to run a slice.
+    /// Notes that a lane begins a slice.
     pub(crate) fn begin_slice(&mut self, now_ns: i64, run: &RunSlice) -> BegunSlice {
         let open = self.tasks.get_mut(&run.task).expect("slices are of tasks that were submitted");
         if open.started_ns == 0 {
@@ -389,7 +390,7 @@ impl RiskDesk {
         }
     }
 
-    /// Keeps the result of a slice, unless nobody waits for it any more.
+    /// Keeps the result of a slice, unless its task has ended.
     pub(crate) fn keep(&mut self, lane: LaneId, slice: i64, service_ns: i64, partial: Partial) {
         let Some(running) = self.slices.remove(&slice) else { return };
         if let Some(open) = self.tasks.get_mut(&running.task) {
@@ -404,7 +405,7 @@ impl RiskDesk {
         self.slices.retain(|_, running| running.lane != lane);
     }
 
-    /// Takes a task whose round is done, to be concluded.
+    /// Removes a task whose round is done, to conclude the round.
     pub(crate) fn conclude(&mut self, task: TaskId) -> Box<OpenTask> {
         let open = self.tasks.remove(&task).expect("rounds of known tasks are finished");
         let Asked { partition, bytes, ref request_id, .. } = open.asked;
@@ -420,21 +421,21 @@ impl RiskDesk {
         self.concluding.values().map(|concluding| concluding.bytes).sum::<usize>() < CONCLUDING_BYTES_MAX
     }
 
-    /// Takes a concluded round; `None` if nobody waits for it.
+    /// Removes a concluded round; `None` if its result is no longer wanted.
     pub(crate) fn take_concluded(&mut self, task: TaskId) -> Option<Awaited> {
         let concluding = self.concluding.remove(&task).filter(|concluding| concluding.partition.is_some())?;
         Some(Awaited { cancelled_by: concluding.cancelled_by })
     }
 
-    /// The task of a request of a partition; `None` if the scheduler knows none.
+    /// The task of a request in a partition; `None` if the scheduler knows none.
     pub(crate) fn task_of(&self, partition: i32, request_id: &str) -> Option<TaskId> {
         let is_it =
             |open: &OpenTask| open.asked.partition == partition && open.asked.request_id == request_id;
         self.tasks.iter().find(|(_, open)| is_it(open)).map(|(&number, _)| number)
     }
 
-    /// Has another request cancel a request of a partition after its round in conclusion. Gives the other one back if
-    /// there is no such request, or it is cancelled already.
+    /// Notes that `by` cancels a request of a partition whose round is in conclusion. Returns `by` if there is no such
+    /// request, or another one cancels it already.
     pub(crate) fn cancel_concluding(&mut self, by: Asked, request_id: &str) -> Option<Asked> {
         let is_it = |concluding: &&mut Concluding| {
             concluding.partition == Some(by.partition) && concluding.request_id == request_id
@@ -448,19 +449,19 @@ impl RiskDesk {
         }
     }
 
-    /// Answers a request that cancelled another one.
+    /// Answers a request that has cancelled another one.
     pub(crate) fn confirm(&mut self, now_ns: i64, by: Asked, config: &Config) {
         let nothing = RiskOutcome::Options(OptionResult { values: Vec::new() });
         self.push(encoded(now_ns, by, NO_SEQUENCE, nothing, WorkDone::default(), config));
     }
 
-    /// Answers a task with an error, which ends it.
+    /// Ends a task with an error as its answer.
     pub(crate) fn end(&mut self, now_ns: i64, open: OpenTask, error: RiskError, config: &Config) {
         self.push(open.into_result(now_ns, RiskOutcome::Error(error), config));
     }
 
-    /// Forgets the requests of a partition, or all if `None`, that the scheduler does not know of. Returns the tasks
-    /// that it knows.
+    /// Forgets the requests of a partition, or all if `None`, that the scheduler does not know. Returns the tasks that
+    /// it knows.
     pub(crate) fn withdraw(&mut self, partition: Option<i32>) -> Vec<TaskId> {
         let is_of = |of: i32| partition.is_none_or(|partition| partition == of);
         self.arrivals.withdraw(partition);
@@ -471,14 +472,14 @@ impl RiskDesk {
         known.map(|(&number, _)| number).collect()
     }
 
-    /// Answers a task, which ends it.
+    /// Ends a task with an answer.
     pub(crate) fn answer(&mut self, now_ns: i64, task: TaskId, outcome: RiskOutcome, config: &Config) {
         if let Some(open) = self.tasks.remove(&task) {
             self.push(open.into_result(now_ns, outcome, config));
         }
     }
 
-    /// Answers a request without a task. `sequence` is that of its journal entry, if there is one.
+    /// Answers a request without a task. `sequence` is that of its journal entry, or [`NO_SEQUENCE`].
     pub(crate) fn refuse(
         &mut self,
         now_ns: i64,
@@ -490,7 +491,7 @@ impl RiskDesk {
         self.push(encoded(now_ns, asked, sequence, RiskOutcome::Error(error), WorkDone::default(), config));
     }
 
-    /// Takes a result, unless its partition has gone.
+    /// Adds a result, unless its partition has gone.
     pub(crate) fn push(&mut self, result: EncodedResult) {
         if let Some(requests) = self.partitions.get_mut(&result.partition) {
             requests.push(result);
@@ -504,7 +505,7 @@ mod tests {
 
     use super::*;
 
-    /// Seals all results, at most `bytes_max` at once.
+    /// Seals all results, at most `bytes_max` at once; returns the request ids of each commit.
     fn commits(of_cancelling: &[bool], bytes_max: usize) -> Vec<Vec<String>> {
         let source = TopicPartition { topic: "risk.requests".to_owned(), partition: 0 };
         let count = of_cancelling.len();

@@ -1,7 +1,7 @@
 //! The segment of a partition: the stage configuration under which its newest ticks were processed.
 //!
-//! Its record lies beside the snapshots, in the transaction of the first ticks that were processed under it. The next
-//! owner of the partition learns from it whether he continues it or begins another one.
+//! Its record is written with the snapshots, in the transaction of the first ticks processed under it. It tells the
+//! next owner of the partition whether it continues the segment or begins another one.
 
 use warptape_events::{Checksum, Snapshot};
 use warptape_stages::StageConfig;
@@ -24,7 +24,7 @@ pub(crate) fn segment_record(partition: i32, offset: i64, config: &StageConfig) 
     }
 }
 
-/// Takes the segments out of a partition's snapshots. Returns the newest one's configuration.
+/// Removes the records of segments from a partition's snapshots. Returns the newest configuration among them.
 pub(crate) fn take_segment(parts: &mut Vec<(SnapshotPlace, Snapshot)>) -> Option<String> {
     let segments = parts.extract_if(.., |(_, part)| part.group == Snapshot::SEGMENT);
     segments.last().and_then(|(_, segment)| String::from_utf8(segment.state).ok())

@@ -1,4 +1,4 @@
-//! Side outputs: late ticks and dead letters. One way to make them, for the run and for its replay.
+//! Side outputs: late ticks and dead letters. They are encoded in one place, for the run and for its replay.
 
 use warptape_events::{
     DeadLetter, DecodeError, DecodeTicks, InvalidTick, LateTick, SymbolTable, TickColumns,
@@ -9,22 +9,22 @@ use warptape_stages::{Late, TickRecord};
 
 use crate::payload::payload_of;
 
-/// Number of rejected rows of a record that have a letter each. Further ones, of which there may be tens of thousands,
-/// share letters.
+/// Most rejected rows of a record that have a dead letter each. Further rows, of which there may be tens of thousands,
+/// share dead letters.
 const ROW_LETTERS_MAX: usize = 256;
-/// Number of rows that share a letter: they have fewer bytes than a letter's value may hold.
+/// Most rows in a shared dead letter, so that their bytes fit into its value.
 const SHARED_ROWS_MAX: usize = 2_048;
 
 /// The input of the stages for a record.
 ///
 /// # Errors
-/// If it stands for a batch of records that nobody can read.
+/// The record is a placeholder for a batch of records that cannot be read.
 pub fn tick_record(record: &Record) -> Result<TickRecord<'_>, DecodeError> {
     let (offset, written_ns) = (record.offset, record.timestamp_ns);
     Ok(TickRecord { offset, written_ns, value: payload_of(record)? })
 }
 
-/// Appends the late record of a row of `columns`, which holds only the record at `offset` of `source`.
+/// Appends a late tick of `columns`, which holds only the record at `offset` of `source`.
 pub fn encode_late_tick_of(
     source: &TopicPartition,
     offset: i64,
@@ -69,8 +69,8 @@ pub fn dead_letter_of(source: &TopicPartition, record: &Record, error: &DecodeEr
     }
 }
 
-/// The encoded dead letters of the rejected rows of a record of `source`, which has `rows` rows. Each has its row as a
-/// record of its own. The letter of a record's only row is the letter of the record.
+/// Encodes the dead letters of the rejected rows of a record of `source`, which has `rows` rows. Each dead letter holds
+/// its row as a record of its own. The dead letter of a record's only row holds the whole record.
 pub fn encode_row_letters(
     source: &TopicPartition,
     record: &Record,
@@ -104,7 +104,7 @@ pub fn encode_row_letters(
             more => format!("{} (and {more} more rows)", letter.detail),
         };
         let rows = selection.iter().map(|row| *row as i32).collect();
-        // A cut key would be looked for in the record, which does not hold it.
+        // A truncated key would be searched for in the record, which does not contain it.
         let key = letter.key.filter(|key| key.len() <= DeadLetter::KEY_BYTES_MAX);
         DeadLetter { rows, value, detail, key, ..letter }
     });

@@ -1,4 +1,4 @@
-//! Snapshots of a partition: gathered from its groups, cut into records, and put together again.
+//! Snapshots of a partition: gathered from its groups, cut into records, and assembled again.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,14 +10,14 @@ pub const PART_BYTES_MAX: usize = 512 * 1024;
 /// Version of the layout of a snapshot's records.
 pub(crate) const STATE_VERSION: i32 = 1;
 
-/// A snapshot whose groups have not all answered yet.
+/// A snapshot for which some groups have not yet reported their states.
 pub struct PendingSnapshot {
-    /// State before the record at this offset; also the barrier's id.
+    /// The state is that before the record at this offset, which also identifies the barrier.
     pub(crate) offset: i64,
     intake: Vec<u8>,
     groups: Vec<Option<Vec<u8>>>,
     missing: usize,
-    /// Pages of symbols that leave memory at this offset, by number.
+    /// Pages of symbols evicted at this offset, by number.
     pages: BTreeMap<i32, Vec<u8>>,
 }
 
@@ -46,8 +46,8 @@ impl PendingSnapshot {
     }
 }
 
-/// The keys of a snapshot. The last complete one must not lose records to an incomplete one, so a snapshot that goes
-/// out in several transactions takes the other place.
+/// The keys of a snapshot's records. An incomplete snapshot must not overwrite records of the last complete one, so a
+/// snapshot in several transactions takes the other place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SnapshotPlace {
     /// `PARTITION/GROUP/PART`.
@@ -83,13 +83,13 @@ impl SnapshotPlace {
     }
 }
 
-/// A complete snapshot, or the rest of it.
+/// A complete snapshot, or the part of it that is not committed yet.
 pub(crate) struct ReadySnapshot {
     pub(crate) offset: i64,
     pub(crate) records: VecDeque<Snapshot>,
     /// Bytes of all states together.
     pub(crate) bytes: usize,
-    /// Place of the snapshot; `None` until the first record goes out.
+    /// Place of the snapshot; `None` until its first record is sealed.
     pub(crate) place: Option<SnapshotPlace>,
 }
 

@@ -1,5 +1,5 @@
-//! Symbols that are in more than one partition, because their producers do not agree on a partitioner. People are told;
-//! no output depends on it.
+//! Symbols that are in more than one partition, because their producers disagree on a partitioner. The status reports
+//! them; no output depends on it.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use std::fmt;
 pub struct SplitSymbols {
     /// Number of split symbols, each counted once for every pair of partitions.
     pub count: u64,
-    /// The symbol that was found first; `None` if there is none.
+    /// The symbol found first; `None` if there is none.
     pub first: Option<SplitSymbol>,
 }
 
-/// A symbol of two partitions.
+/// A symbol in two partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitSymbol {
-    /// Its name.
+    /// Name of the symbol.
     pub symbol: String,
     /// The partitions, the lower one first.
     pub partitions: [i32; 2],
 }
 
 impl SplitSymbols {
-    /// Counts a symbol that two partitions have.
+    /// Counts a symbol that two partitions share.
     pub(crate) fn add(&mut self, symbol: &str, one: i32, other: i32) {
         self.count += 1;
         self.first.get_or_insert_with(|| SplitSymbol {
@@ -32,7 +32,7 @@ impl SplitSymbols {
     }
 }
 
-/// Names the count, the first symbol, the effect and the remedy.
+/// Displays the count, the first symbol, the effect and the remedy.
 impl fmt::Display for SplitSymbols {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(SplitSymbol { symbol, partitions: [low, high] }) = &self.first else {

@@ -1,5 +1,5 @@
-//! Totals of inputs and decisions, counted as they are recorded. All of them follow from the journal, so that a run's
-//! counts can be taken from its journal again.
+//! Totals of inputs and decisions, counted as they are recorded. All of them follow from the journal, so they can be
+//! counted again from it.
 
 use std::collections::BTreeMap;
 
@@ -101,14 +101,14 @@ labels! {
 }
 
 labels! {
-    /// The agreement of a policy in the shadow with the choice; `None` if nothing had been done yet.
+    /// The choice of a shadow policy compared with the executed one; `None` if nothing was executed yet.
     shadow_choice(Option<bool>), SHADOW_CHOICES:
     Some(true) => "same",
     Some(false) => "other",
     None => "before",
 }
 
-/// Counts by label. Every label is there from the beginning, so that a rate over the first event of a kind is not lost.
+/// Counts by label. Every label is present from the beginning, so that a rate includes the first event of each kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts(BTreeMap<&'static str, u64>);
 
@@ -121,7 +121,7 @@ impl Counts {
         *self.0.get_mut(label).expect("labels are declared with their list") += count;
     }
 
-    /// Labels and counts, by label.
+    /// Pairs of label and count, by label.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.0.iter().map(|(&label, &count)| (label, count))
     }
@@ -134,7 +134,7 @@ pub struct TimeBuckets {
     sum_ns: u64,
 }
 
-/// Buckets up to 1 µs, 2 µs, 4 µs … 34 s, and one for all longer times.
+/// Number of buckets: up to 1 µs, 2 µs, 4 µs … 34 s, and one for all longer times.
 const TIME_BUCKETS: usize = 27;
 
 impl TimeBuckets {
@@ -145,7 +145,7 @@ impl TimeBuckets {
         self.sum_ns = self.sum_ns.saturating_add(time_ns);
     }
 
-    /// Sum of all times, ns.
+    /// Sum of all times, in nanoseconds.
     pub fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
@@ -155,7 +155,7 @@ impl TimeBuckets {
         self.counts.iter().sum()
     }
 
-    /// Upper bounds in µs, and the number of times in each bucket alone; the last bucket has no bound.
+    /// Upper bound of each bucket in µs, and the number of times in that bucket only; the last bucket has no bound.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
         let last = TIME_BUCKETS - 1;
         self.counts.iter().enumerate().map(move |(at, &count)| ((at < last).then(|| 1 << at), count))
@@ -167,7 +167,7 @@ impl TimeBuckets {
 pub struct Tally {
     /// Decisions by kind.
     pub decisions: Counts,
-    /// Batches by the reason of their release.
+    /// Batches, by the reason of their release.
     pub batches: Counts,
     /// Groups that left their lane, by cause.
     pub moves: Counts,
@@ -175,33 +175,33 @@ pub struct Tally {
     pub admitted: Counts,
     /// Risk tasks not admitted, by reason.
     pub rejected: Counts,
-    /// Risk tasks that missed their deadline: no longer admitted, or given up.
+    /// Risk tasks that missed their deadline: rejected for it, or given up.
     pub deadline_misses: u64,
-    /// Risk tasks dropped for a standing queue.
+    /// Risk tasks dropped because of a standing queue.
     pub shed: u64,
-    /// Choices of policies in the shadow, by policy in the order of the configuration.
+    /// Choices of shadow policies, in the order of the configuration.
     pub shadows: Vec<ShadowTally>,
-    /// Differences between predicted and actual ends of batches, earlier or later.
+    /// Differences between predicted and actual ends of batches, in either direction.
     pub prediction_errors: TimeBuckets,
     /// Service times of batches.
     pub batch_service: TimeBuckets,
-    /// Waiting times of the oldest row of each batch at its release.
+    /// Waiting times of each batch's oldest row at the release of the batch.
     pub batch_waits: TimeBuckets,
-    /// The lane of each batch in flight, and its predicted end, by batch.
+    /// Lane and predicted end of each batch in flight, by batch.
     predicted: BTreeMap<i64, (LaneId, i64)>,
 }
 
-/// Choices of a policy in the shadow.
+/// Choices of a shadow policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowTally {
     /// The policy.
     pub policy: String,
-    /// Choices at which it was asked, by agreement with the policy that decides.
+    /// Choices that the policy evaluated, by agreement with the deciding policy.
     pub choices: Counts,
 }
 
 impl ShadowTally {
-    /// The tally of a policy that was not asked yet.
+    /// The tally of a policy that has evaluated no choice yet.
     pub fn new(policy: &str) -> Self {
         Self { policy: policy.to_owned(), choices: Counts::of(SHADOW_CHOICES) }
     }
@@ -234,7 +234,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Counts one step: an input of the scheduler at a time, and its decisions.
+    /// Counts one step: an input of the scheduler with its time, and the decisions.
     pub fn add(&mut self, at_ns: i64, input: &Input, decisions: &[Decision]) {
         match input {
             Input::Started(started) => {
@@ -279,7 +279,7 @@ impl Tally {
     fn add_batch(&mut self, at_ns: i64, dispatch: &Dispatch) {
         self.batches.add(batch_reason(&dispatch.reason), 1);
         self.batch_waits.add((at_ns - dispatch.oldest_arrival_ns).max(0).unsigned_abs());
-        // A lane that has done nothing yet has no prediction.
+        // A lane that has not done anything yet has no prediction.
         if dispatch.telemetry.service_ps_per_row > 0 {
             self.predicted.insert(dispatch.batch, (dispatch.lane, dispatch.predicted_finish_ns));
         }

@@ -1,9 +1,9 @@
-//! Texts in records, which have a largest size.
+//! Size limits of texts in records.
 
-/// Longest reason of a lost lane, in bytes; its journal entry has it twice.
+/// Longest reason of a lost lane, in bytes; the journal entry contains it twice.
 pub const LOST_REASON_BYTES_MAX: usize = 4 << 10;
 
-/// The beginning of a text that fits into `bytes_max` bytes, cut between characters.
+/// The longest prefix of a text that fits into `bytes_max` bytes, cut between characters.
 pub fn cut(mut text: String, bytes_max: usize) -> String {
     text.truncate(text.floor_char_boundary(bytes_max));
     text

@@ -1,10 +1,10 @@
-//! The digest of tick records: one way to make it, for the run and for its replay.
+//! The digest of tick records: computed in one place, for the run and for its replay.
 
 use warptape_record::Record;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// The part of a record in the digest of its partition, which is summed modulo 2^64. It is a function of offset, key
-/// and value, as `SealedPartition::ticks_digest` of the journal says.
+/// Contribution of a record to the digest of its partition, which is their sum modulo 2^64. It is a function of offset,
+/// key and value, as `SealedPartition::ticks_digest` of the journal specifies.
 pub fn tick_record_digest(record: &Record) -> u64 {
     let key = record.key.as_deref().map_or(0, xxh3_64);
     xxh3_64_with_seed(&record.value, key.wrapping_add(record.offset.cast_unsigned()))

@@ -3,25 +3,25 @@
 /// Names of the topics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topics {
-    /// Ticks in.
+    /// Input: ticks.
     pub ticks: String,
-    /// Signals out.
+    /// Output: signals.
     pub signals: String,
-    /// Scheduler inputs and decisions.
+    /// Journal: inputs and decisions of the scheduler.
     pub journal: String,
-    /// Stage state.
+    /// State of the stages.
     pub snapshots: String,
     /// Ticks behind the watermark.
     pub late: String,
     /// Records that cannot be processed.
     pub dead_letter: String,
-    /// Starts, losses, stops; not transactional.
+    /// Starts, losses and stops; written outside of transactions.
     pub lifecycle: String,
-    /// Risk requests, which the engine reads.
+    /// Input: risk requests.
     pub risk_requests: String,
     /// Results of risk requests.
     pub risk_results: String,
-    /// Positions of the sources of ticks in the log.
+    /// Progress of feeds in their input files.
     pub feeds: String,
     /// Operators' commands, with a partition for each process.
     pub control: String,
@@ -49,7 +49,7 @@ impl Topics {
         }
     }
 
-    /// The topics that need a partition for each partition of ticks.
+    /// Topics that need as many partitions as the topic of ticks.
     pub fn beside_ticks(&self) -> [&str; 6] {
         [
             &self.signals,

@@ -1,9 +1,9 @@
-//! How fast the embedded log writes, reads and wakes.
+//! Speed of writes, reads and wakes of the embedded log.
 //!
-//! The rival is a plain file without transactions, offsets or other readers. Its length-prefixed records are appended
-//! and flushed once per transaction, and read back through a buffer into a vector per record. It bounds what any log of
-//! one file can do on the machine. Both sides sum the bytes that they read. Read benchmarks run on a file in the page
-//! cache; commits survive process death (`Durability::Process`) unless named otherwise.
+//! The baseline is a plain file without transactions, offsets or other readers. Its length-prefixed records are
+//! appended and flushed once per transaction, and read back through a buffer into a vector per record. It is an upper
+//! bound for any log in one file on this machine. Both sides sum the bytes that they read. Read benchmarks run on a
+//! file in the page cache; commits survive process death (`Durability::Process`) unless named otherwise.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -30,7 +30,7 @@ const BATCHES: Load =
 /// Single ticks and signals.
 const SINGLES: Load =
     Load { name: "100 B, 1000 per transaction", value_bytes: 100, records_per_transaction: 1000 };
-/// Records of the file that is read back.
+/// Number of records in the file that is read back.
 const READ_RECORDS: usize = 40_000;
 const POLL_RECORDS: usize = 64;
 
@@ -153,8 +153,8 @@ fn read(criterion: &mut Criterion) {
     }
 }
 
-/// Time from a commit to the record's arrival at a waiting reader: within a process, and as between processes. (Two
-/// handles of one file share nothing within a process.)
+/// Time from a commit to the record's arrival at a waiting reader: with one handle, as within a process, and with two,
+/// as between processes. (Two handles of one file share nothing within a process.)
 fn wake(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("commit to waiting reader");
     for (name, shared) in [("one handle", true), ("two handles", false)] {

@@ -1,6 +1,7 @@
 //! Background threads, which yield the processor to the threads that process ticks.
 //!
-//! The lowest layer that needs them is the log, for checkpoints, and the highest is the engine's shell.
+//! They are defined here because the log is the lowest layer that needs them, for checkpoints; the engine's shell uses
+//! them too.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Niceness added to the thread, on Linux's scale from -20 to 19: ten more leaves it a tenth of a contended core.
+/// Niceness added to the thread, on Linux's scale from -20 to 19. With ten, it gets about a tenth of a contended core.
 #[cfg(target_os = "linux")]
 const LESS: i32 = 10;
 
@@ -18,8 +19,8 @@ const GONE: &str = "the background thread has panicked";
 /// A thread that yields the processor to all other threads and runs one job after another for a thread of normal
 /// priority.
 ///
-/// Jobs and results pass only between it and the caller of [`Self::run`], which so always stands between it and the
-/// engine. The reason: it may be preempted while it holds a channel's lock, and then all users of that channel wait.
+/// Jobs and results pass only between it and the caller of [`Self::run`], never directly between it and the engine. The
+/// reason: it may be preempted while it holds a channel's lock, and then all users of that channel wait.
 pub struct BackgroundThread<Job, Done> {
     jobs: SyncSender<Job>,
     done: Receiver<(Done, Duration)>,

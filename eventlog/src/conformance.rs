@@ -1,16 +1,16 @@
 //! Conformance checks for event logs.
 //!
-//! They use the log's interface alone. Offsets ascend but need not be dense (a broker puts transaction markers among
-//! them). Times keep milliseconds, and visibility is awaited. Each check creates its own topics, named after it, and
-//! panics with its finding.
+//! They use only the log's interface, and allow for differences between logs. Offsets ascend but need not be dense,
+//! because a broker puts transaction markers among them. Times have at least milliseconds, and records may become
+//! visible with a delay. Each check creates its own topics, named after it, and panics with its finding.
 
 use std::time::{Duration, Instant};
 
 use crate::{Consumer, EventLog, Fetched, LogError, NewRecord, Producer, Record, TopicPartition, TopicSpec};
 
-/// Longest wait for something that must come.
+/// Longest wait for a record or event that must arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(120);
-/// Wait for something that must not come.
+/// Wait after which a record or event counts as absent.
 const SILENCE: Duration = Duration::from_millis(50);
 /// Timeout of one poll.
 const POLL: Duration = Duration::from_millis(100);
@@ -70,7 +70,7 @@ fn commit(producer: &mut dyn Producer, records: impl IntoIterator<Item = NewReco
     producer.commit().unwrap();
 }
 
-/// Polls until `count` records came, and checks that they ascend and belong to `from`.
+/// Polls until `count` records have arrived; checks that they ascend and belong to `from`.
 fn take(consumer: &mut dyn Consumer, from: &TopicPartition, count: usize) -> Vec<Record> {
     let started = Instant::now();
     let mut taken: Vec<Record> = Vec::new();
@@ -123,7 +123,7 @@ fn records_survive(log: &dyn EventLog) {
         assert_eq!(read.timestamp_ns, written.timestamp_ns);
         assert!(read.value == *written.value, "a value of {} bytes changed", written.value.len());
     }
-    // Everything else arrives unchanged at a reader without headers.
+    // Everything else arrives unchanged at a reader that ignores headers.
     let mut without = log.reader(&[at("survive", 0)]).unwrap();
     without.leave_headers();
     let bare = |records: Vec<Record>| -> Vec<Record> {
@@ -238,7 +238,7 @@ fn a_transaction_spans_topics_and_offsets(log: &dyn EventLog) {
         producer.send(record("span.out", 1, end)).unwrap();
         producer.send_offsets("span", &[(source.clone(), 2)]).unwrap();
         producer.send_offsets("span", &[(source.clone(), 3)]).unwrap();
-        // The offsets sent last count; none counts before the transaction ends.
+        // The last offsets sent count; none count before the transaction ends.
         take(&mut *consumer, &source, 1);
         assert_eq!(consumer.committed(&source).unwrap(), None, "before the {end}");
         if commits {
@@ -279,7 +279,7 @@ fn a_position_commits_beside_the_members(log: &dyn EventLog) {
     let mut consumer = log.subscribe("position", &["position.in"]).unwrap();
     take(&mut *consumer, &source, 1);
     assert_eq!(both(1, 1_000, false), [None, None]);
-    // A position may lie after the end of its partition, because it need not be an offset.
+    // A position may be beyond the end of its partition, because it need not be an offset of the partition.
     assert_eq!(both(1, 1_000, true), [Some(1), Some(1_000)]);
     drop(consumer);
     assert_eq!(both(1, 7, true), [Some(1), Some(7)]);
@@ -314,7 +314,7 @@ fn a_group_resumes_where_it_committed(log: &dyn EventLog) {
     let mut consumer = log.subscribe("resume", &["resume"]).unwrap();
     assert_eq!(values(&take(&mut *consumer, &source, 1)), ["c"]);
     drop(consumer);
-    // Another group has read nothing.
+    // Another group has no committed offset.
     let mut other = log.subscribe("resume.other", &["resume"]).unwrap();
     assert_eq!(values(&take(&mut *other, &source, 3)), ["a", "b", "c"]);
 }
@@ -363,7 +363,7 @@ fn positions_reach_the_end(log: &dyn EventLog) {
     assert_eq!(reader.position(&source).unwrap(), first);
     let read = take(&mut *reader, &source, 3);
     assert!(reader.position(&source).unwrap() > read[2].offset);
-    // The end may move for a moment after a commit has returned; no records are left before it.
+    // The end may move for a moment after a commit has returned; all records before it are still read.
     let started = Instant::now();
     let mut end = first;
     loop {
@@ -398,7 +398,7 @@ fn polls_respect_their_limits(log: &dyn EventLog) {
         lengths.into_iter().max()
     };
     assert!(run(7, ANY) <= Some(7));
-    // One record may exceed the limit, and at least one always comes.
+    // A single record may exceed the limit, and a poll returns at least one.
     assert!(run(ANY, 3500) <= Some(4));
     assert_eq!(run(ANY, 1), Some(1));
 }
@@ -411,8 +411,8 @@ fn partitions_take_turns(log: &dyn EventLog) {
     let mut producer = log.producer("turns").unwrap();
     let records = |partition| (0..TURNS_RECORDS).map(move |_| record("turns", partition, "x"));
     commit(&mut *producer, (0..3).flat_map(records));
-    // A broker delivers partition by partition. All partitions get time to deliver, and then must take turns. If that
-    // time was too short for one partition, another one was drained meanwhile, and the attempt proves nothing.
+    // A broker delivers partition by partition. All partitions get time to deliver; then they must take turns. If that
+    // time was too short for a partition, another one was drained meanwhile, and the attempt is inconclusive.
     let started = Instant::now();
     let turns = loop {
         assert!(started.elapsed() < ARRIVAL_MAX, "one partition after the other was read out");
@@ -423,8 +423,8 @@ fn partitions_take_turns(log: &dyn EventLog) {
     assert!(turns.iter().all(|turns| *turns >= 25), "one partition was served alone: {turns:?} of 90 turns");
 }
 
-/// Counts the polls that served each partition of "turns", once all had been served; `None` if one was drained before
-/// `count` polls.
+/// Counts the polls that returned records of each partition of "turns", once all partitions have delivered; `None` if
+/// one was drained before `count` polls.
 fn turns_of_three(log: &dyn EventLog, count: usize) -> Option<[usize; 3]> {
     let sources = [at("turns", 0), at("turns", 1), at("turns", 2)];
     let mut reader = log.reader(&sources).unwrap();
@@ -477,7 +477,7 @@ fn a_newer_producer_fences(log: &dyn EventLog) {
     commit(&mut *new, [record("fence", 0, "b")]);
     let error = old.commit().unwrap_err();
     assert!(matches!(error, LogError::Fenced { .. }), "{error}");
-    // Another transactional id is another producer.
+    // A producer with another transactional id is not fenced.
     commit(&mut *log.producer("fence.other").unwrap(), [record("fence", 0, "c")]);
     let mut reader = log.reader(&[at("fence", 0)]).unwrap();
     assert_eq!(values(&take(&mut *reader, &at("fence", 0), 3)), ["a", "b", "c"]);
@@ -530,7 +530,7 @@ fn unknown_names_are_errors(log: &dyn EventLog) {
     unknown_partition(producer.send(record("known", 2, "x")).unwrap_err());
     unknown_partition(producer.send(record("known", -1, "x")).unwrap_err());
     unknown_topic(producer.send_offsets("g", &[(at("unknown", 0), 1)]).unwrap_err());
-    // A refused record leaves the transaction usable, and the log finds a topic created meanwhile.
+    // A refused record leaves the transaction usable, and the log finds a topic that was created meanwhile.
     topic(log, "known.later", 1, false);
     producer.send(record("known.later", 0, "x")).unwrap();
     producer.commit().unwrap();

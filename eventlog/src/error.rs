@@ -103,7 +103,7 @@ pub enum LogError {
         group: String,
         /// The process that holds it, as far as known: `process 4711`.
         holder: String,
-        /// The file whose lock stands for the membership.
+        /// The file whose lock represents the membership.
         lock: String,
     },
     /// A newer producer with the same transactional id took over. This one refuses every further call.

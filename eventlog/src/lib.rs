@@ -1,7 +1,7 @@
 //! The event log's interface: topics of partitioned records, consumers with groups and committed offsets, and
 //! transactional producers. One transaction covers records of many topics and source offsets.
 //!
-//! Start at [`open_url`], [`SqliteLog`] or [`KafkaLog`]. This crate alone knows how a log is stored. It does not
+//! Start at [`open_url`], [`SqliteLog`] or [`KafkaLog`]. Only this crate knows how a log is stored. It does not
 //! interpret the records' bytes.
 
 use std::borrow::Cow;
@@ -63,7 +63,7 @@ pub struct OffsetRange {
     pub next: i64,
 }
 
-/// A record to be written. A producer copies it, so it may borrow from its maker.
+/// A record to be written. A producer copies it, so it may borrow its data.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct NewRecord<'a> {
     /// Topic name.
@@ -105,18 +105,18 @@ pub enum Fetched {
 
 /// An event log. Handles are cheap; consumers and producers own their state and may move to other threads.
 pub trait EventLog: Send + Sync {
-    /// Creates missing topics. An existing topic with other partitions or another storage rule is an error.
+    /// Creates missing topics. An existing topic with another number of partitions or another storage rule is an error.
     fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError>;
-    /// Returns all topics, sorted by name. On Kafka this asks about every topic of the cluster, so it is meant for
+    /// Returns all topics, sorted by name. On Kafka this queries every topic of the cluster, so it is meant for
     /// listings.
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError>;
-    /// Returns the topics of these names, sorted by name. Missing ones are left out; no other topic is asked about.
+    /// Returns the topics with these names, sorted by name. Missing ones are left out, and no other topic is queried.
     fn topics_named(&self, names: &[&str]) -> Result<Vec<TopicInfo>, LogError> {
         let mut topics = self.topics()?;
         topics.retain(|topic| names.contains(&topic.spec.name.as_str()));
         Ok(topics)
     }
-    /// Returns the topic of this name; `None` if it does not exist.
+    /// Returns the topic with this name; `None` if it does not exist.
     fn topic(&self, name: &str) -> Result<Option<TopicInfo>, LogError> {
         Ok(self.topics_named(&[name])?.pop())
     }
@@ -139,9 +139,9 @@ pub trait EventLog: Send + Sync {
     fn client_figures(&self) -> Vec<ClientFigures> {
         Vec::new()
     }
-    /// Joins a consumer group; the member's first news is [`Fetched::Assigned`]. The embedded log allows one live
+    /// Joins a consumer group; the first result of a poll is [`Fetched::Assigned`]. The embedded log allows one live
     /// member per group and refuses a second one. On Kafka the members share the partitions; one without partitions
-    /// gets no news.
+    /// gets no such result.
     fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError>;
     /// Opens a reader outside any group, positioned by [`Consumer::seek`] (default: the beginning of each partition).
     /// It has no assignments and no committed offsets.
@@ -155,9 +155,9 @@ pub trait EventLog: Send + Sync {
     /// Returns a group's committed next-to-read offset of a partition, without joining the group; `None` before the
     /// first commit.
     fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
-    /// Returns the next offset of a partition after all written records, including those of transactions without a
-    /// known end in this partition. Such a transaction hides all later commits in the partition until its end arrives.
-    /// Then [`OffsetRange::next`] and [`Consumer::position`] reach this offset.
+    /// Returns the end of all written records of a partition, including those of transactions without a known end in
+    /// it. Such a transaction hides all later commits in the partition until its end arrives. Then
+    /// [`OffsetRange::next`] and [`Consumer::position`] reach this offset.
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError>;
     /// Returns the ends of partitions, in the order given; one request covers all of them if the log supports that.
     fn ends(&self, partitions: &[TopicPartition]) -> Result<Vec<PartitionEnd>, LogError> {
@@ -168,15 +168,15 @@ pub trait EventLog: Send + Sync {
         };
         partitions.iter().map(end).collect()
     }
-    /// Returns the size of the largest record that each of these topics takes from this client: bytes of key, value and
-    /// headers together, uncompressed. On Kafka the current settings of the cluster and the client decide it. Producers
-    /// that start later respect the limits of all topics asked about.
+    /// Returns the size of the largest record that each of these topics accepts from this client: bytes of key, value
+    /// and headers together, uncompressed. On Kafka, the current settings of the cluster and the client determine it.
+    /// Producers that start later respect the limits of all topics queried here.
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError>;
-    /// Returns whose clock a topic's record times are from; `None` if the log does not know it or the topic does not
-    /// exist. A log file with copied records reports the clock of their original log.
+    /// Returns the clock that a topic's record times come from; `None` if the log does not know it, or if the topic
+    /// does not exist. A log file with copied records reports the clock of their original log.
     fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError>;
-    /// Claims a name for this process alone, until the returned value is dropped or the process ends. On Kafka the
-    /// claim is empty, because a producer's transactional id fences.
+    /// Claims a name for this process, until the returned value is dropped or the process ends. On Kafka the claim has
+    /// no effect, because the transactional id of a producer fences other processes.
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError>;
     /// Returns true if a consumer group has a live member. On Kafka a killed member counts until its session ends, and
     /// with the newer group protocol the answer is always true.
@@ -188,7 +188,7 @@ pub trait EventLog: Send + Sync {
 /// The clock behind a record's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordClock {
-    /// The clock of the record's writer.
+    /// The clock of the writer of the record.
     Writer,
     /// The clock of the log, which stamps each record on arrival: `message.timestamp.type=LogAppendTime` of a Kafka
     /// topic.
@@ -233,10 +233,10 @@ pub trait Consumer: Send {
     /// Waits up to `timeout` for up to `records_max` records of one partition; partitions take turns. A poll ends with
     /// the first record that reaches `bytes_max`, and always returns at least one if there is any.
     fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError>;
-    /// Declares that the caller ignores headers: records may come without them from now on, which is faster on Kafka.
+    /// Declares that the caller ignores headers: from now on, records may come without them, which is faster on Kafka.
     fn leave_headers(&mut self) {}
-    /// Delivers no more records of these partitions until they are resumed. Revoked partitions may be named here, in
-    /// `resume` and in `seek`; the call then has no effect.
+    /// Delivers no more records of these partitions until they are resumed. In this call, in `resume` and in `seek`,
+    /// revoked partitions are allowed and have no effect.
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;
     /// Ends a pause.
     fn resume(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;
@@ -245,7 +245,7 @@ pub trait Consumer: Send {
     fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), LogError>;
     /// Returns the group's committed next-to-read offset of any partition; `None` before the first commit.
     fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
-    /// Returns the reading position of a partition: every record before it was polled or will never come. Polling moves
+    /// Returns the reading position of a partition: every earlier record was polled or will never exist. Polling moves
     /// it up to [`OffsetRange::next`], even if the last offsets have no records.
     fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError>;
     /// Returns the first and next offset of a partition.
@@ -254,7 +254,7 @@ pub trait Consumer: Send {
 
 /// Writes transactions. Dropping a producer aborts an open one.
 ///
-/// Errors tell what became of the open transaction:
+/// Errors tell the state of the open transaction:
 /// - [`LogError::Full`], [`LogError::Busy`]: it is still open and fully buffered; commit again or abort.
 /// - [`LogError::Aborted`]: it was aborted; call [`Producer::abort`], roll back and begin another.
 /// - [`LogError::Fenced`]: it was aborted; this producer accepts no further calls.
@@ -267,19 +267,20 @@ pub trait Producer: Send {
     fn begin(&mut self) -> Result<(), LogError>;
     /// Adds a record to the open transaction.
     fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError>;
-    /// Adds next-to-read offsets of a consumer group to the open transaction. If this log has a live member of the
-    /// group, they commit only while the group still accepts that member. [`Producer::commit_as_owner`] checks single
-    /// partitions.
+    /// Adds next-to-read offsets of a consumer group to the open transaction. If this log object has a live member of
+    /// the group, they commit only while the group still accepts that member. [`Producer::commit_as_owner`] checks
+    /// single partitions.
     fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError>;
-    /// Adds an offset of a partition that no member of the group reads; it commits regardless of the group's members.
+    /// Adds an offset of a partition that no member of the group reads. It is committed regardless of the group's
+    /// members.
     fn send_position(&mut self, group: &str, partition: &TopicPartition, next: i64) -> Result<(), LogError>;
     /// Makes the transaction visible and durable, all or nothing.
     fn commit(&mut self) -> Result<(), LogError> {
         self.commit_as_owner(&|| true)
     }
     /// Commits as [`Producer::commit`] does if `is_owner` returns true; otherwise aborts the transaction. `is_owner` is
-    /// asked when the membership for the offsets' commit is fixed. A caller that answers false before it releases a
-    /// partition thus cannot commit the partition's effects once another member owns it.
+    /// called once the membership for the commit of the offsets is fixed. So a caller that returns false before it
+    /// releases a partition cannot commit the partition's effects after another member owns it.
     fn commit_as_owner(&mut self, is_owner: &dyn Fn() -> bool) -> Result<(), LogError>;
     /// Drops the open transaction.
     fn abort(&mut self) -> Result<(), LogError>;

@@ -1,7 +1,8 @@
 //! Names the truncated file when SIGBUS ends the process.
 //!
-//! SQLite maps the index of a write-ahead log into memory. If another process truncates that file, the system ends the
-//! reader of a lost page with SIGBUS and no message. Committed data is in the write-ahead log by then, and stays there.
+//! SQLite maps the index of a write-ahead log into memory. If another process truncates that file, the system ends any
+//! reader of a lost page with SIGBUS and no message. Committed data is not affected: it is in the write-ahead log
+//! itself.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -27,8 +28,8 @@ pub fn say_before_sigbus() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the message. After the return the signal is raised again and then ends the process, because the handler that
-/// was installed before has restored the default action.
+/// Writes the message. When the handler returns, the signal is raised again and ends the process, because the
+/// previously installed handler has restored the default action.
 fn say(address: usize) {
     static WAS_SAID: AtomicBool = AtomicBool::new(false);
     if WAS_SAID.swap(true, Ordering::Relaxed) {

@@ -14,9 +14,9 @@ pub enum OpenMode {
     Read,
 }
 
-/// Opens the log of a URL: `sqlite:PATH`, with PATH taken literally (no escapes, no parameters), or
-/// `kafka:HOST:PORT[,HOST:PORT…]` with the default options. A Kafka cluster's own settings decide durability, whatever
-/// the mode.
+/// Opens the log of a URL. This is `sqlite:PATH`, with PATH taken literally (no escapes, no parameters), or
+/// `kafka:HOST:PORT[,HOST:PORT…]` with the default options. A Kafka cluster's own settings determine durability,
+/// whatever the mode.
 pub fn open_url(url: &str, mode: OpenMode) -> Result<Arc<dyn EventLog>, LogError> {
     if let Some(brokers) = url.strip_prefix("kafka:") {
         return Ok(Arc::new(KafkaLog::open(KafkaOptions::new(brokers))?));

@@ -1,7 +1,8 @@
-//! Folding rows into bars, in rows per second on one core, with 100 slots and batches of 4,096 rows. Besides, sorting a
+//! Folding rows into bars, in rows per second on one core, with 100 slots and batches of 4,096 rows. Also, sorting a
 //! batch of 64,000 rows of 10,000 slots for a device.
 //!
-//! No known rival does the same work. Trades come at 100,000 per second of event time, slots in random order.
+//! No other known library does the same work. There are 100,000 trades per second of event time, with slots in random
+//! order.
 
 use std::hint::black_box;
 

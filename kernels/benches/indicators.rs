@@ -1,13 +1,14 @@
-//! Indicators per closed bar, against TA-Lib and yata in the same run.
+//! Indicators per closed bar, compared with TA-Lib and yata in the same run.
 //!
-//! - *1,000 symbols*: ours streams, with one update call per point in time and one bar of each symbol per call. TA-Lib
-//!   (official Rust port) is called once per symbol over whole arrays that already are `f64`, with reused buffers.
+//! - *1,000 symbols*: ours is streaming, with one update call per point in time and one bar of each symbol per call.
+//!   TA-Lib (official Rust port) is called once per symbol over whole arrays that already are `f64`, with reused
+//!   buffers.
 //! - *one symbol*: yata's methods are called directly bar by bar, without its indicator layer, and combined to the same
-//!   numbers, from columns of `f64`. Ours gets 64 closed bars a call, as a busy symbol's `tick:1` bars come. For
-//!   comparison it also gets one a call. Its inputs are the integers of bars.
+//!   numbers, from columns of `f64`. Ours gets 64 closed bars per call, as with `tick:1` bars of a busy symbol. For
+//!   comparison it also gets one per call. Its inputs are the integers of bars.
 //!
-//! All 16 columns that are on by default are computed by every library; results are compared before anything is
-//! measured. For one symbol the values of each bar are written to memory and read from there, on both sides.
+//! Every library computes all 16 columns that are on by default; results are compared before any measurement. For one
+//! symbol, both sides write the values of each bar to memory and read them back.
 
 use std::hint::black_box;
 
@@ -99,7 +100,7 @@ fn one_symbol(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The first bars of several times in one list.
+/// Joins the first bars of several times in one list.
 fn joined(times: &[ClosedBars]) -> ClosedBars {
     let mut all = ClosedBars::default();
     times.iter().for_each(|closed| push_copy(&mut all, closed, 0));
@@ -111,7 +112,7 @@ fn push_copy(to: &mut ClosedBars, from: &ClosedBars, bar: usize) {
     market::push(to, from.slot[bar], from.start_ns[bar], prices, from.volume_e9[bar]);
 }
 
-/// Updates with `N` bars a call.
+/// Updates with `N` bars per call.
 struct Calls<const N: usize> {
     slab: IndicatorSlab,
     closed: ClosedBars,
@@ -176,7 +177,7 @@ fn compare_with_ta_lib(params: &IndicatorParams, times: &[ClosedBars], histories
     }
 }
 
-/// yata begins its averages with the first price, so the second half is compared, in which that no longer matters.
+/// yata begins its averages with the first price, so only the second half is compared, where that no longer matters.
 fn compare_with_yata(params: &IndicatorParams, times: &[ClosedBars], history: &History) {
     let mut yata = Yata::new(params, history);
     let mut slab = slab(params, 1);
@@ -285,7 +286,7 @@ impl Yata {
     }
 }
 
-/// Factor from the deviation with n − 1 to the one with n.
+/// Factor that converts the deviation with n − 1 to the one with n.
 fn sample_to_population(length: u32) -> f64 {
     (f64::from(length - 1) / f64::from(length)).sqrt()
 }

@@ -1,6 +1,6 @@
 //! Prices on one core: options in closed form with seven Greeks, implied volatilities, European options by a million
-//! paths, and Asian options of 252 fixings. The rivals are in Python and run beside it: `tests/benches/pricing.py` runs
-//! this with `--compare` and asks for one figure at a time.
+//! paths, and Asian options of 252 fixings. The libraries for comparison are in Python: `tests/benches/pricing.py` runs
+//! this program with `--compare`, and requests one figure at a time.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -106,7 +106,7 @@ fn monte_carlo(criterion: &mut Criterion) {
     }
 }
 
-/// Answers requests, one name and seed per line, with seconds and results, until there are no more.
+/// Answers requests from standard input, one name and seed per line, with seconds and results.
 fn compare() {
     let options = options();
     let isa = Isa::detect();

@@ -1,4 +1,5 @@
-//! One sweep of a kind of rules, for `tests/benches/sweep.py`: its time in seconds, then a line for each rule.
+//! One sweep of one kind of rules, for `tests/benches/sweep.py`. It prints the time in seconds, then a line for each
+//! rule.
 //!
 //! `sweep_figures CLOSES RULES REPETITIONS`: closes as little-endian `f64`, rules as lines of a kind and its
 //! parameters.

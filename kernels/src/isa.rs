@@ -4,20 +4,20 @@
 /// Instruction set for which hot loops are compiled. Results have the same bits for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isa {
-    /// The instructions of every x86-64 (or any other) processor.
+    /// The instructions of every x86-64 processor, or of any other processor.
     Baseline,
     /// x86-64 with AVX2 and FMA.
     Avx2Fma(Present),
-    /// x86-64 with AVX-512 (F, BW, DQ, VL) too.
+    /// x86-64 with AVX-512 (F, BW, DQ, VL) as well.
     Avx512(Present),
 }
 
-/// Proof that this processor has the named instructions: only [`Isa::supported`] makes one.
+/// Proof that this processor has the named instructions; only [`Isa::supported`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Present(());
 
-/// A hot loop. `run` must be `#[inline(always)]` all the way down, closures included: code that is not inlined is
-/// compiled for the baseline.
+/// A hot loop. `run` and everything that it calls, closures included, must be `#[inline(always)]`: code that is not
+/// inlined is compiled for the baseline.
 pub(crate) trait HotLoop {
     fn run(self);
 }
@@ -30,7 +30,7 @@ impl Isa {
         [Some(Self::Baseline), avx2_fma, avx512].into_iter().flatten()
     }
 
-    /// Its name in configurations of lanes.
+    /// Name of the instruction set in configurations of lanes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",

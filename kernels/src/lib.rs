@@ -1,5 +1,5 @@
-//! Arithmetic on slot columns: rows to bars, bars to indicators, indicators to signals. Besides, prices of options
-//! ([`pricing`]), risk of portfolios of them ([`portfolio`]), and the results of trading rules on bars ([`sweep`]).
+//! Arithmetic on slot columns: rows to bars, bars to indicators, indicators to signals. Also prices of options
+//! ([`pricing`]), risk of portfolios ([`portfolio`]), and the results of trading rules on bars ([`sweep`]).
 //!
 //! A *slot* is the number of a symbol within its group. Kernels know no symbols, no log, no configuration files and no
 //! clock. State sits in slabs (one entry per slot) and is written as device-neutral little-endian bytes.

@@ -5,9 +5,9 @@ use std::fmt;
 /// A parameter that cannot be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterMistake {
-    /// The name of the parameter in its struct, with dots if it is within another one.
+    /// Name of the parameter in its struct, with dots if it is within another one.
     pub field: String,
-    /// Its value.
+    /// Value of the parameter.
     pub found: String,
     /// The allowed values, in words.
     pub allowed: String,
@@ -16,12 +16,12 @@ pub struct ParameterMistake {
 }
 
 impl ParameterMistake {
-    /// A mistake of one parameter by itself.
+    /// A mistake about one parameter by itself.
     pub fn new(field: impl Into<String>, found: impl fmt::Display, allowed: impl Into<String>) -> Self {
         Self { field: field.into(), found: found.to_string(), allowed: allowed.into(), against: None }
     }
 
-    /// A parameter that must be below another one and is not.
+    /// A parameter that must be below another one, and is not.
     pub fn not_below(
         field: &'static str,
         found: impl fmt::Display,
@@ -32,7 +32,7 @@ impl ParameterMistake {
         Self { against: Some(against), ..Self::new(field, found, allowed) }
     }
 
-    /// The same mistake, named from a struct with this one's struct as a field.
+    /// The same mistake, with the field's name as seen from an outer struct.
     pub fn within(self, field: &str) -> Self {
         Self { field: format!("{field}.{}", self.field), ..self }
     }

@@ -1,7 +1,7 @@
 //! The rows of one group in log order, as columns.
 
-/// The kind of a row, in two bits. Four more have the unit of its sizes, if these do not fit into 64 bits in units of
-/// 1e-9. The last two have the aggressor of a trade.
+/// The kind of a row, in two bits. Four more bits have the unit of its sizes, if these do not fit into 64 bits in units
+/// of 1e-9. The last two have the aggressor of a trade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowKind(u8);
 
@@ -59,7 +59,7 @@ impl RowKind {
         Self(self.0 | (exponent as u8) << Self::EXPONENT)
     }
 
-    /// The kind alone, one of the four.
+    /// One of the four kinds, without the other bits.
     #[inline(always)]
     pub fn base(self) -> Self {
         Self(self.0 & Self::KIND_MASK)
@@ -77,7 +77,7 @@ impl RowKind {
         self.base() == Self::QUOTE
     }
 
-    /// The exponent of a trade or quote: see [`RowKind::trade`].
+    /// The exponent of a trade's or quote's size: see [`RowKind::trade`].
     #[inline(always)]
     pub fn exponent(self) -> u32 {
         u32::from(self.0 >> Self::EXPONENT & Self::EXPONENT_MASK)
@@ -90,31 +90,32 @@ impl RowKind {
     }
 }
 
-/// The mark for the size of a side without orders.
+/// Special size for a side without orders.
 pub const ABSENT: i64 = -1;
 
 /// The greatest exponent of a trade's size, for sizes in whole units.
 pub const SIZE_EXPONENT_MAX: u32 = 9;
 
-/// The most rows for which an emptied queue keeps room: 160 KiB.
+/// Most rows for which an emptied queue keeps memory: 160 KiB.
 const ROOM_ROWS_MAX: usize = 4096;
 
-/// Rows of one group in log order. All columns have the same length; the functions that add rows keep it so.
+/// Rows of one group in log order. All columns have the same length, except `quote_sizes`; the functions that add rows
+/// ensure that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     /// The kind of the row.
     pub kind: Vec<RowKind>,
     /// Slot of a trade or quote; 0 in other rows.
     pub slot: Vec<u32>,
-    /// Event time of a trade or quote; the watermark; the number of a barrier.
+    /// Event time of a trade or quote, the watermark, or the number of a barrier, depending on the kind.
     pub time_ns: Vec<i64>,
-    /// Price of a trade, or bid price of a quote; for a cut see [`Rows::push_cut`]. The unit is that of the slot's
-    /// prices: 1e-9 unless its symbol has another.
+    /// Price of a trade, or bid price of a quote; for a cut see [`Rows::push_cut`]. The unit is that of the symbol's
+    /// prices, usually 1e-9.
     pub price_e9: Vec<i64>,
     /// Size of a trade, or **ask price** of a quote, in 1e-9; the kind has the unit of a large trade's size.
     pub size_e9: Vec<i64>,
-    /// One entry for each quote: sizes of bid and ask in the unit of its kind. 0 if they are unknown, [`ABSENT`] for a
-    /// side without orders.
+    /// Sizes of bid and ask for each quote, in the unit of its kind. 0 if they are unknown, [`ABSENT`] for a side
+    /// without orders.
     pub quote_sizes: Vec<[i64; 2]>,
     /// Offset of the row's record.
     pub offset: Vec<i64>,
@@ -126,7 +127,7 @@ impl Rows {
     /// Memory of one row in bytes, without the sizes of quotes.
     pub const BYTES_PER_ROW: usize = size_of::<RowKind>() + 2 * size_of::<u32>() + 4 * size_of::<i64>();
 
-    /// No rows, with room for `rows` of them.
+    /// No rows, with memory for `rows` of them.
     fn with_capacity(rows: usize) -> Self {
         Self {
             kind: Vec::with_capacity(rows),
@@ -205,13 +206,13 @@ impl Rows {
         self.push(RowKind::WATERMARK, 0, watermark_ns, 0, 0, offset, index);
     }
 
-    /// Adds a watermark that closes bars before their ends. `seen_since_ns` is the event time from which on ticks
-    /// after it are seen; 0 if it does not change.
+    /// Adds a watermark that closes bars before their ends. `seen_since_ns` is the event time since which ticks are
+    /// seen, from this row on; 0 if it does not change.
     pub fn push_cut(&mut self, watermark_ns: i64, seen_since_ns: i64, offset: i64, index: u32) {
         self.push(RowKind::CUT, 0, watermark_ns, seen_since_ns, 0, offset, index);
     }
 
-    /// The event time from which on ticks after a row are seen; `None` unless the row is a cut that changes it.
+    /// The event time since which ticks are seen, from a row on; `None` unless the row is a cut that changes it.
     pub fn seen_since_ns(&self, row: usize) -> Option<i64> {
         (self.kind[row] == RowKind::CUT).then_some(self.price_e9[row]).filter(|&time_ns| time_ns != 0)
     }
@@ -252,8 +253,8 @@ impl Rows {
         self.index.push(index);
     }
 
-    /// Adds the trades and quotes with these numbers within the record at `offset`. Each function gives one column of a
-    /// row by its number; the last one gives `None` for a trade.
+    /// Adds the trades and quotes with these numbers within the record at `offset`. Each function returns one column of
+    /// a row by its number; the last one returns `None` for a trade.
     #[expect(clippy::too_many_arguments, reason = "one per column")]
     pub fn extend_record(
         &mut self,
@@ -293,8 +294,9 @@ impl Rows {
         self.index.append(&mut other.index);
     }
 
-    /// Removes and returns the first `rows` rows, or all if there are fewer. Taking all moves none, and leaves room for
-    /// as many, up to a limit, because more are likely to come. Otherwise the remaining rows are moved.
+    /// Removes and returns the first `rows` rows, or all if there are fewer. If it takes all, no row is moved, and
+    /// memory for as many is reserved, up to a limit, because more are likely to arrive. Otherwise the remaining rows
+    /// are moved.
     pub fn take_front(&mut self, rows: usize) -> Rows {
         if rows >= self.len() {
             let mut room = Self::with_capacity(self.len().min(ROOM_ROWS_MAX));

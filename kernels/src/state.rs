@@ -1,28 +1,28 @@
-//! State as bytes: little-endian, versioned, the same for every device. This module knows no slab.
+//! Encoding of state: little-endian, versioned, the same for every device. This module does not know slabs.
 
 use thiserror::Error;
 
-/// Reasons for which bytes are not the expected state.
+/// The reason why bytes are not the expected state.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StateError {
-    /// The bytes end too soon.
+    /// The bytes end too early.
     #[error("{what}: needs {needed} bytes, {left} are left: the snapshot is truncated, use an older one")]
     Truncated {
         /// Name of the value being read.
         what: &'static str,
         /// Bytes of the value.
         needed: usize,
-        /// Bytes left.
+        /// Remaining bytes.
         left: usize,
     },
-    /// The bytes are of another version of this crate, or not written by it at all.
+    /// The bytes were written by another version of this crate, or by another program.
     #[error("{what}: version {found}, this build reads version {expected}: replay the log instead")]
     Version {
         /// Name of the slab.
         what: &'static str,
         /// Version in the bytes.
         found: u32,
-        /// Version that is read.
+        /// Expected version.
         expected: u32,
     },
     /// The state was written under another configuration.
@@ -30,17 +30,17 @@ pub enum StateError {
     OtherConfiguration {
         /// Name of the parameter.
         what: &'static str,
-        /// Its value in the bytes.
+        /// Value of the parameter in the bytes.
         found: i128,
-        /// Its value now.
+        /// Present value of the parameter.
         expected: i128,
     },
-    /// A value is impossible.
+    /// A value is not valid.
     #[error("{what}: {found} cannot be: the snapshot is damaged, use an older one")]
     Impossible {
         /// Name of the value being read.
         what: &'static str,
-        /// The found value.
+        /// The value in the bytes.
         found: String,
     },
 }
@@ -98,7 +98,7 @@ pub(crate) fn get_f64(bytes: &mut &[u8], what: &'static str, infinite: bool) -> 
     }
 }
 
-/// Reads a parameter under which the state was written, and compares it.
+/// Reads a parameter of the writer, and compares it with the present one.
 pub(crate) fn expect_i64(bytes: &mut &[u8], what: &'static str, expected: i64) -> Result<(), StateError> {
     let found = get_i64(bytes, what)?;
     if found == expected {

@@ -1,5 +1,5 @@
-//! Behaviour of the kernels: against plain references, against TA-Lib, and against themselves under other instructions,
-//! other cuts and other paths to the same state.
+//! Behaviour of the kernels, compared with simple references, with TA-Lib, and with themselves under other
+//! instructions, other cuts and other ways to the same state.
 
 use std::io::Read;
 use std::num::NonZero;
@@ -32,19 +32,19 @@ mod signals;
 #[path = "kernels/sweep.rs"]
 mod sweep;
 
-/// True under `tests/run --all`, where tests take all of their cases.
+/// True under `tests/run --all`, where tests run all of their cases.
 fn is_long() -> bool {
     std::env::var_os("WARPTAPE_TEST_ALL").is_some()
 }
 
-/// The text of a fixture. Fixtures are within the binary, because a machine with a GPU may have nothing else.
+/// The text of a fixture. Fixtures are part of the binary, because a machine with a GPU may have no other files.
 fn text_of(compressed: &[u8]) -> String {
     let mut text = String::new();
     flate2::read::GzDecoder::new(compressed).read_to_string(&mut text).expect("it is text");
     text
 }
 
-/// Checks each fault, with one thread per processor: each fault is compiled and searched for by itself.
+/// Checks all faults, with one thread per processor: each fault needs its own compilation and search.
 fn beside_each_other<T: Sync>(faults: &[T], check: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let checks = || {
@@ -52,7 +52,7 @@ fn beside_each_other<T: Sync>(faults: &[T], check: impl Fn(&T) + Sync) {
             check(fault);
         }
     };
-    // A check that fails ends its thread, and with it the test.
+    // If a check fails, its thread ends, and with it the test.
     std::thread::scope(|scope| {
         (0..std::thread::available_parallelism().map_or(1, NonZero::get)).for_each(|_| {
             scope.spawn(checks);

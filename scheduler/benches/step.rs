@@ -1,6 +1,6 @@
 //! Benchmark of one `step` with 64 lanes, all of them busy. The settings are 16 partitions of 16 groups, the same with
-//! routes, and 40 partitions of 256 groups under balancing. The last setting has those 40, lanes of four classes, and
-//! everything that the scheduler can do. This is routes, balancing, breakers, one of which opens and closes again,
+//! routes, and 40 partitions of 256 groups under balancing. The last setting has the same 40 partitions, lanes of four
+//! classes, and all features of the scheduler. These are routes, balancing, breakers (one opens and closes again),
 //! samples of devices, and risk tasks by prices.
 //!
 //! The load is a closed loop: arrivals of 256 rows over all groups of a partition, and completions that keep the rows
@@ -24,7 +24,7 @@ use warptape_network::Network;
 use warptape_scheduler::{RULES, Scheduler};
 
 const LANES: i32 = 64;
-/// Groups with rows in an arrival.
+/// Number of groups that get rows in one arrival.
 const ARRIVAL_GROUPS: i32 = 16;
 const ARRIVAL_ROWS: i64 = 256;
 const ROW_BYTES: i64 = 40;
@@ -32,12 +32,12 @@ const ROW_BYTES: i64 = 40;
 const ROWS_AHEAD: i64 = 64 * 1_024;
 /// Nanoseconds between two steps.
 const STEP_NS: i64 = 5_000;
-/// Inputs, in the setting with everything, per input about a task and, below, per sample of a device.
+/// Inputs per input about a task, in the setting with all features. Below: inputs per sample of a device.
 const TASK_STEPS: u64 = 16;
 const SAMPLE_STEPS: u64 = 6_000;
-/// Tasks known in that setting.
+/// Tasks known in the setting with all features.
 const TASKS_BESIDE: usize = 1_000;
-/// Steps during which one lane takes ten times as long.
+/// Range of steps in which one lane takes ten times as long.
 const SLOW_STEPS: std::ops::Range<u64> = 200_000..400_000;
 const SLOW_LANE: LaneId = 6;
 /// Tasks known while steps about them are measured.
@@ -51,12 +51,12 @@ const RUNS: usize = 5;
 struct Setting {
     name: &'static str,
     policy: &'static str,
-    /// True if every other lane is on a device that takes as long, and groups are routed.
+    /// True if every other lane is on a device of the same speed, and groups are routed.
     routed: bool,
     partitions: i32,
     /// Groups of each partition.
     groups: i32,
-    /// True if lanes are of four classes, and if there are breakers, samples and tasks.
+    /// True if lanes are of four classes, and breakers, samples and tasks are on.
     everything: bool,
 }
 
@@ -74,7 +74,7 @@ const BALANCED: Setting =
 
 const EVERYTHING: Setting = Setting { name: ", everything", routed: true, everything: true, ..BALANCED };
 
-/// The loop around the scheduler: decisions come back as inputs.
+/// The closed loop around the scheduler: its decisions come back as inputs.
 struct Loop {
     setting: Setting,
     scheduler: Scheduler,
@@ -134,7 +134,7 @@ impl Loop {
         Self::start_with(setting, None)
     }
 
-    /// Starts with policies in the shadow.
+    /// Starts a loop with shadow policies.
     fn start_with(setting: Setting, shadow: Option<ShadowConfig>) -> Self {
         let Setting { policy, routed, partitions, groups, everything, .. } = setting;
         let risk = RiskConfig {
@@ -240,7 +240,7 @@ impl Loop {
         self.next_arrival()
     }
 
-    /// Input beside ticks, in the setting with everything.
+    /// Next input that is not about ticks, in the setting with all features.
     fn next_beside(&mut self) -> Option<Input> {
         if !self.setting.everything {
             return None;
@@ -282,7 +282,7 @@ impl Loop {
         Input::Arrived(Arrived { partition, next_offset: self.arrivals, groups })
     }
 
-    /// Takes one step with its bookkeeping; returns the nanoseconds of the step alone.
+    /// Takes one step and updates the loop; returns the nanoseconds of the step alone.
     fn step(&mut self, input: &Input) -> u64 {
         self.at_ns += STEP_NS;
         self.decisions.clear();
@@ -335,7 +335,7 @@ fn print_tail(name: &str, mut step_ns: Vec<u64>) {
     );
 }
 
-/// Subject of a step.
+/// Kind of a step.
 #[derive(Clone, Copy, PartialEq)]
 enum About {
     Arrived,
@@ -359,8 +359,8 @@ fn time_steps(around: &mut Loop) -> Vec<(About, u64)> {
     steps
 }
 
-/// Prints every step's time in one run, and its least in [`RUNS`] runs. The same input gives the same step, so that
-/// differences between runs come from the machine and not from the scheduler.
+/// Prints the time of every step in one run, and the least time of each in [`RUNS`] runs. The same input gives the same
+/// step, so that differences between runs come from the machine and not from the scheduler.
 fn measure_tail(setting: Setting) {
     let mut around = Loop::start(setting);
     let placed_before = around.placed;
@@ -451,7 +451,8 @@ fn trained() -> Input {
     Input::Trained(Trained { hash: network.hash(), network: StateBytes(network.to_bytes()) })
 }
 
-/// Prints what a policy in the shadow adds to steps about tasks, in percent of the mean of a run before and one after.
+/// Prints the time that a shadow policy adds to steps about tasks, in percent of the mean of a run before and one
+/// after.
 fn measure_shadows() {
     let network = format!("dqn:{}", network().hash());
     for policy in

@@ -1,21 +1,22 @@
-//! A rule's account of a decision: its alternatives, its measures, and what would have led to another decision.
+//! A rule's account of a decision: its alternatives, its measures, and the changes that would have led to another
+//! decision.
 
 use serde::Serialize;
 use warptape_events::journal::{ExclusionReason, LaneId, TaskId};
 
-/// One of the alternatives of a decision.
+/// An alternative of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
     /// The lane or the task.
     pub subject: Subject,
     /// True if it was chosen.
     pub is_chosen: bool,
-    /// Its score; the highest wins. An excluded lane has the score that it would have had. `None` if the rule has no
-    /// scores.
+    /// Its score; the highest wins. An excluded lane has the score that it would have as a candidate. `None` if the
+    /// rule has no scores.
     pub score: Option<i64>,
-    /// Why it could not be chosen; `None` if it could.
+    /// The reason that excluded it; `None` if it was a candidate.
     pub excluded: Option<ExclusionReason>,
-    /// Figures of it that the rule saw.
+    /// Figures of this alternative that the rule used.
     pub terms: Vec<Term>,
 }
 
@@ -31,46 +32,46 @@ pub enum Subject {
 /// A figure that a rule uses, or that explains another figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Term {
-    /// Its name, which ends with its unit if it has one.
+    /// Name of the figure, with its unit at the end if it has one.
     pub name: &'static str,
     /// The figure.
     pub value: i64,
 }
 
-/// A difference that would have led to another decision.
+/// A change that would have led to another decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Otherwise {
-    /// The next best subject, if the chosen one had been missing; and by how much less its score is, if there are
-    /// scores.
+    /// The next best subject, chosen if the best one had been missing, and the difference of their scores; `None` if
+    /// there are no scores.
     Next(Subject, Option<i64>),
-    /// This lane would have been chosen if this reason had not excluded it.
+    /// The lane that would have been chosen if this reason had not excluded it.
     Unless(LaneId, ExclusionReason),
-    /// Latest time at which a batch would have left for a busy lane if no more rows had come, in nanoseconds since the
-    /// epoch.
+    /// Latest time at which a batch would have left for a busy lane if no more rows had arrived, in nanoseconds since
+    /// the epoch.
     AtLatest(i64),
-    /// A batch would have been full with this number of further rows.
+    /// Number of further rows that would have filled the batch.
     FullWith(i64),
-    /// This condition would have changed the decision, all else being equal.
+    /// The condition that would have changed the decision, all else being equal.
     With(Condition),
 }
 
 /// A figure that a rule compared with a threshold, or that explains another figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Measure {
-    /// Its name, which ends with its unit if it has one.
+    /// Name of the figure, with its unit at the end if it has one.
     pub name: &'static str,
     /// The figure.
     pub value: i64,
-    /// The threshold; `None` if the figure only explains others.
+    /// The threshold; `None` if the figure only explains other figures.
     pub threshold: Option<i64>,
 }
 
 /// A condition on a measure that would have changed a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Condition {
-    /// The measure's name.
+    /// Name of the measure.
     pub name: &'static str,
-    /// Side of the value on which the measure would have been.
+    /// The range of the measure, relative to the value.
     pub is: Comparison,
     /// The value.
     pub value: i64,
@@ -78,7 +79,7 @@ pub struct Condition {
     pub instead: Instead,
 }
 
-/// A side of a value.
+/// A range of numbers, relative to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Comparison {
     /// Less than the value.
@@ -94,15 +95,15 @@ pub enum Comparison {
 /// The decision that would have been made instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Instead {
-    /// None: all would have stayed as it was.
+    /// No decision: the state would have stayed the same.
     Nothing,
     /// This number of wanted lanes.
     Lanes(i32),
-    /// This percentage of its weight for a lane.
+    /// The lane would have had this percentage of its weight.
     WeightPercent(i32),
 }
 
-/// A rule's account of a decision, as it is gathered.
+/// A rule's account of a decision, while it is being built.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Account {
     pub(crate) choices: Vec<Choice>,
@@ -111,12 +112,12 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Adds a figure that explains others.
+    /// Adds a figure that explains other figures.
     pub(crate) fn figure(&mut self, name: &'static str, value: i64) {
         self.measures.push(Measure { name, value, threshold: None });
     }
 
-    /// Adds a figure, if it is known, and the threshold that it was compared with.
+    /// Adds a figure, unless it is `None`, and the threshold that it was compared with.
     pub(crate) fn held(&mut self, name: &'static str, value: impl Into<Option<i64>>, threshold: i64) {
         let measure = |value| Measure { name, value, threshold: Some(threshold) };
         self.measures.extend(value.into().map(measure));

@@ -1,7 +1,7 @@
 //! Admission: it checks whether an input may be applied. Everything after it relies on these checks.
 //!
-//! It reads the state and never changes it, so that a refused input leaves no trace. It refuses whatever a damaged
-//! journal can hold; the bounds are the named limits of `config`.
+//! It reads the state and never changes it, so that a refused input leaves no trace. It refuses every bad input that a
+//! damaged journal may contain. The bounds are the named limits of `config`.
 
 use warptape_events::journal::{
     Arrived, Completed, Control, ControlCommand, Input, LaneId, Measured, PartitionAssigned, PartitionId,
@@ -103,7 +103,7 @@ fn admit_priced(life: &Life, priced: &Priced) -> Result<(), StepError> {
     if !(0..question_next).contains(&question) {
         return Err(StepError::UnknownQuestion { question, question_next });
     }
-    // An answer that comes after the next question changes nothing, whatever it says.
+    // An answer to an older question changes nothing, whatever it contains.
     let kinds = life.risk.kinds_asked(question).unwrap_or(prices.len());
     if !prices.is_empty() && (prices.len() != kinds || prices.iter().any(|price| *price < 0)) {
         return Err(StepError::BadPrices { question, kinds, prices: prices.len() });
@@ -228,7 +228,7 @@ fn admit_task(life: &Life, arrived: &TaskArrived) -> Result<(), StepError> {
     }
 }
 
-/// A command is always answered, provided that its texts are short enough to be repeated.
+/// A command is always answered, provided that its texts are short enough to be repeated in the answer.
 fn admit_control(control: &Control) -> Result<(), StepError> {
     let policy = match &control.command {
         ControlCommand::ChoosePolicy(choice) => choice.of.len().max(choice.name.len()),
@@ -251,7 +251,7 @@ fn admit_slice_done(life: &Life, done: &SliceDone) -> Result<(), StepError> {
     }
 }
 
-/// True if a completion of this batch comes too late to count, because its lane was lost since the dispatch.
+/// True if a completion of this batch does not count, because its lane was lost after the dispatch.
 pub(crate) fn is_void(lane: &Lane, batch: i64) -> bool {
     (0..lane.void_below).contains(&batch)
 }

@@ -1,6 +1,6 @@
-//! The audit: everything that is kept incrementally is computed again by walking over the state.
+//! The audit: it computes again, by walking over the state, everything that is otherwise updated incrementally.
 //!
-//! It is for tests and for tools that may take their time; the machine never calls it.
+//! It is for tests and tools, because it is slow; the machine never calls it.
 
 use crate::balance;
 use crate::breaker;
@@ -18,7 +18,7 @@ impl Scheduler {
     ///
     /// # Panics
     ///
-    /// If the state hash or any running sum differs from what the walk finds: a defect of this crate.
+    /// The state hash or a running sum differs from the result of the walk: a defect of this crate.
     pub fn audit(&self) {
         let Some(life) = &self.life else { return };
         assert_eq!(life.hash.value(), walk_hash(life), "the state hash was not kept");
@@ -48,7 +48,7 @@ impl Scheduler {
     }
 }
 
-/// True if the state hash is that of the state.
+/// True if the kept state hash equals the hash computed from the whole state.
 pub(crate) fn hash_is_kept(scheduler: &Scheduler) -> bool {
     scheduler.life.as_ref().is_none_or(|life| life.hash.value() == walk_hash(life))
 }

@@ -1,13 +1,13 @@
 //! Backpressure: it pauses a partition at its source while too many of its rows wait on the host, and resumes it.
 //!
-//! The module owns the two marks; it must not know lanes. The distance between the marks keeps a partition from
-//! flapping.
+//! The module owns the two marks of waiting rows, for pausing and for resuming; it must not know lanes. The distance
+//! between them keeps a partition from flapping.
 
 use warptape_events::journal::{Decision, Pause, Resume};
 
 use crate::life::{Life, Step};
 
-/// Looks at every partition whose waiting rows changed in this step, by partition, and pauses or resumes it.
+/// Checks every partition whose waiting rows changed in this step, by partition, and pauses or resumes it.
 pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
     let Life { config, partitions, hash, step: Step { touched, .. }, .. } = life;
     touched.sort_unstable();

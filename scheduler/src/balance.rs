@@ -7,15 +7,15 @@
 //! ```
 //!
 //! A lane's *load* is the time that its groups take it in a second: their rows, times the lane's time for a row. The
-//! rows are those that arrive in a second, and those that wait. The time for a row is that of lanes of the class, in a
-//! batch of average size, times the lane's *slowness*. The slowness is how much longer the lane took for its batches
-//! than its class does. So batches of unlike sizes do not mislead, and a lane that slows down is seen within a window.
+//! rows are those that arrive in a second, plus those that wait. The time for a row is the class's time in a batch of
+//! average size, times the lane's *slowness*. The slowness is the ratio of the lane's time for its batches to its
+//! class's time. So batches of unlike sizes do not mislead, and a lane that slows down is seen within a window.
 //!
-//! The *gain* of a move is the fall of the load of the busier of the two lanes, over a window. Loads within an eighth
+//! The *gain* of a move is the decrease of the greater of the two lanes' loads, over a window. Loads within an eighth
 //! of each other are alike. Groups move between host lanes and device lanes by their routes alone, if routes are on.
 //!
-//! The module owns the measurements and the choice of groups that move. It must not know where a group goes once its
-//! lane has let go of it: the policy decides that.
+//! The module owns the measurements and the choice of groups that move. It must not know the next lane of a released
+//! group: the policy decides that.
 
 mod loads;
 
@@ -37,54 +37,54 @@ pub(crate) use loads::{Loads, Sums};
 
 /// Successive windows in which a move must pay before it is made.
 const WINDOWS: i64 = 3;
-/// A move pays if its gain is more than this multiple of its cost.
+/// A move pays if its gain exceeds this multiple of its cost.
 const GAIN_COSTS: i64 = 2;
-/// Lanes are alike if the busier one has at most this share more to do: 1/8.
+/// Lanes are alike if the load of the busier one is greater by at most this share: 1/8.
 const ALIKE: i64 = 8;
-/// Most groups that leave one lane in a window, and all lanes together.
+/// Most groups that leave one lane in a window. Below: most that leave all lanes together.
 const MOVES_OF_LANE_MAX: usize = 4;
 const MOVES_MAX: usize = 16;
-/// Lanes of a kind that a group may move to, at most: those with the least to do.
+/// Most target lanes of each kind for a group: those with the least load.
 const TARGETS_MAX: usize = 8;
-/// Share of a window that a move is assumed to cost while none was measured: 1/100.
+/// Assumed cost of a move before any was measured, as a share of a window: 1/100.
 const MOVE_UNKNOWN: i64 = 100;
 /// Windows without a batch after which the speed of a lane or a class counts as unknown.
 const WINDOWS_KNOWN: i64 = 16;
-/// Share by which a new sample moves a group's rows and the cost of a move: 1/4.
+/// Share by which a new sample moves a group's row rate and the cost of a move: 1/4.
 const ROWS_SMOOTHING: i64 = 4;
 /// Share by which a new sample moves a lane's slowness and the size of batches: 1/2.
 const LANE_SMOOTHING: i64 = 2;
 /// Slowness of a lane that is as fast as its class, in thousandths.
 const PAR: i64 = 1_000;
 const SLOWNESS_MAX: i64 = PAR << 20;
-/// A batch counts for at most this multiple of its expected time on its lane.
+/// Most that a batch counts for, as a multiple of its expected time on its lane.
 const OUTLIER: i64 = 16;
-/// A batch teaches its class nothing if it took more than this multiple of the least slow lane's expected time.
+/// Most that a batch may take to count for its class, as a multiple of the expected time on the least slow lane.
 const CLASS_OUTLIER: i128 = 2;
-/// Rows per second assumed for a group while all groups are unknown. Below: picoseconds per row assumed for a lane of
-/// weight one while all lanes are unknown.
+/// Rows per second assumed for a group while no group is measured. Below: picoseconds per row assumed for a lane of
+/// weight one while no lane is measured.
 const ROWS_UNKNOWN: i64 = 1_000;
 const PS_PER_ROW_UNKNOWN: i64 = 1_000_000;
 const NS_PER_S: i128 = 1_000_000_000;
-/// First number of this module's curves in the state hash; those below belong to `routing`.
+/// First number of this module's curves in the state hash; lower numbers belong to `routing`.
 const CURVES_FROM: i64 = 1_000;
 
 /// Measurements of all lanes; empty under a policy that does not use them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Balance {
-    /// Start of the window and, below, its end; 0 before the first.
+    /// Start of the window. Below: its end; 0 before the first.
     begun_ns: i64,
     next_ns: i64,
     /// Rows of a batch, smoothed over windows; 0 before the first.
     batch_rows: i64,
-    /// Smoothed duration of a move, by closeness, in nanoseconds; 0 if none was measured.
+    /// Smoothed duration of a move, by closeness, in nanoseconds; 0 before the first.
     moves_ns: [i64; Closeness::COUNT],
     /// Work of each lane.
     lanes: Vec<LaneWork>,
     /// Work of each class.
     classes: Vec<ClassWork>,
     contribution: u64,
-    /// Sums of what arrives for each lane's groups; `None` while they are not kept.
+    /// Sums of the row rates of each lane's groups; `None` while they are not kept.
     #[serde(skip)]
     pub(crate) sums: Option<Sums>,
 }
@@ -95,7 +95,7 @@ struct LaneWork {
     rows: i64,
     batches: i64,
     service_ns: i64,
-    /// Time that its class was expected to take for these batches.
+    /// Expected time of its class for these batches.
     expected_ns: i64,
     /// Ratio of the lane's time to its class's, in thousandths, smoothed; 0 if unknown.
     slowness: i64,
@@ -106,7 +106,7 @@ struct LaneWork {
     contribution: u64,
 }
 
-/// Time that lanes of a class take for a batch, by its rows.
+/// Time of the class's lanes for a batch, by its rows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct ClassWork {
     curve: ServiceCurve,
@@ -114,7 +114,7 @@ struct ClassWork {
     is_fresh: bool,
     /// Successive windows without a batch.
     idle_windows: i64,
-    /// Slowness of the least slow of its lanes; 0 if none is known.
+    /// Slowness of its least slow lane; 0 if none is known.
     par: i64,
     contribution: u64,
 }
@@ -161,8 +161,8 @@ impl ClassWork {
         }
     }
 
-    /// Predicted time of a batch; `None` if it is unknown or outdated. Half of the smallest batch's time is assumed to
-    /// scale with the rows of a batch that is smaller still.
+    /// Predicted time of a batch; `None` if it is unknown or outdated. For a batch smaller than the smallest known one,
+    /// half of that one's time is assumed to scale with the rows.
     fn predict(&self, rows: i64) -> Option<i64> {
         let predicted_ns = self.curve.predict(rows).filter(|_| self.idle_windows < WINDOWS_KNOWN)?;
         let smallest = self.curve.rows_least()?;
@@ -217,8 +217,8 @@ impl Balance {
         lanes.chain(classes).fold(self.hash(), u64::wrapping_add)
     }
 
-    /// Picoseconds per row of each lane, in a batch of average size. A lane of an unknown class is estimated by its
-    /// weight relative to the known lanes.
+    /// Picoseconds per row of each lane, in a batch of average size. A lane of an unmeasured class is estimated by its
+    /// weight relative to the measured lanes.
     fn ps_per_row(&self, lanes: &[Lane]) -> Vec<i64> {
         let rows = self.batch_rows.max(1);
         let weight = |lane: &Lane| i128::from(lane.weight.current.max(1));
@@ -241,7 +241,7 @@ impl Balance {
         lanes.iter().zip(known).map(|(lane, ps)| ps.unwrap_or_else(|| by_weight(lane))).collect()
     }
 
-    /// Cost of a move that took so long; a share of the window if none was measured (0).
+    /// Cost of a move, given its measured duration; a share of the window if none was measured (0).
     fn cost_ns(took_ns: i64, interval_ns: i64) -> i64 {
         match took_ns {
             0 => (interval_ns / MOVE_UNKNOWN).max(1),
@@ -259,9 +259,9 @@ pub(crate) struct GroupWork {
     rows_per_s: Option<i64>,
     /// Successive windows in which a move would have paid.
     windows: i64,
-    /// The lane that it is on, or was on last.
+    /// The lane that owns the group, or owned it last.
     home: Option<LaneId>,
-    /// The lane that the group leaves for, and since when.
+    /// The lane that the group is moving to, and the time at which its move began.
     bound: Option<(LaneId, i64)>,
     contribution: u64,
 }
@@ -303,7 +303,7 @@ impl GroupWork {
         self.refresh(key, hash);
     }
 
-    /// Clears the lane that the group leaves for.
+    /// Clears the lane that the group is moving to.
     pub(crate) fn unbind(&mut self, key: GroupKey, hash: &mut StateHash) {
         self.bound = None;
         self.refresh(key, hash);
@@ -315,12 +315,12 @@ impl GroupWork {
         self.refresh(key, hash);
     }
 
-    /// The lane that the group is on, or was on last.
+    /// The lane that owns the group, or owned it last.
     pub(crate) fn home(&self) -> Option<LaneId> {
         self.home
     }
 
-    /// The lane that the group leaves for.
+    /// The lane that the group is moving to.
     pub(crate) fn bound(&self) -> Option<LaneId> {
         self.bound.map(|(lane, _)| lane)
     }
@@ -343,12 +343,12 @@ pub(crate) fn audit(life: &Life) {
     }
 }
 
-/// True if a lane has hardly more to do than another, or less.
+/// True if the loads of two lanes are nearly equal.
 fn are_alike(load_ns: i64, other_ns: i64) -> bool {
     load_ns <= other_ns + other_ns / ALIKE
 }
 
-/// True if the lanes are unlike enough, and the move gains enough.
+/// True if the two loads differ enough, and the gain is worth the cost.
 fn pays(imbalance: &Imbalance) -> bool {
     let &Imbalance { from_load_ns, to_load_ns, gain_ns, cost_ns, .. } = imbalance;
     !are_alike(from_load_ns, to_load_ns) && gain_ns > cost_ns * GAIN_COSTS
@@ -375,7 +375,7 @@ pub(crate) fn learn(life: &mut Life, lane: LaneId, class: ClassId, sample: Servi
     if known.idle_windows == WINDOWS_KNOWN {
         known.curve.forget(hash);
     }
-    // A lane that is slower than others of its class does not teach the class: the excess is its own slowness.
+    // A lane that is slower than its class does not change the class's times: the excess is the lane's own slowness.
     let most = i128::from(known.par.max(PAR)) * CLASS_OUTLIER;
     let is_at_par = i128::from(work.slowness) <= most
         && i128::from(service_ns) * i128::from(PAR) <= i128::from(expected_ns) * most;
@@ -399,8 +399,8 @@ pub(crate) fn measured(life: &mut Life, lane: LaneId, points: &[ServicePoint]) {
     }
 }
 
-/// Learns the cost of a move when a lane has let go of a group. The time counts from the lane's last batch on: the
-/// group's rows would have waited for the batches before anyway.
+/// Learns the cost of a move when a lane has released a group. The time counts from the end of the lane's last batch,
+/// because the group's rows would have waited for earlier batches anyway.
 pub(crate) fn moved(life: &mut Life, key: GroupKey, from: LaneId) {
     let Life { balance, partitions, topology, hash, clock: Clock { at_ns, .. }, .. } = life;
     let partition = partitions.get(&key.partition).expect("admission found the partition");
@@ -415,7 +415,7 @@ pub(crate) fn moved(life: &mut Life, key: GroupKey, from: LaneId) {
     balance.refresh(hash);
 }
 
-/// Forgets the speed of a lost lane, because it does not tell how fast the lane will be.
+/// Forgets the speed of a lost lane, because its speed after the restart is unknown.
 pub(crate) fn forget_lane(life: &mut Life, lane: LaneId) {
     let Life { balance, hash, .. } = life;
     let work = &mut balance.lanes[lane as usize];
@@ -423,7 +423,7 @@ pub(crate) fn forget_lane(life: &mut Life, lane: LaneId) {
     balance.refresh_lane(lane as usize, hash);
 }
 
-/// Forgets all measurements, because the new policy uses others.
+/// Forgets all measurements, because the new policy uses different ones.
 pub(crate) fn forget(life: &mut Life) {
     let Life { balance, partitions, hash, .. } = life;
     hash.remove(balance.walked_hash());
@@ -436,7 +436,7 @@ pub(crate) fn forget(life: &mut Life) {
     }
 }
 
-/// Ends the window if it is over, and makes lanes let go of groups that are better off on others.
+/// Ends the window if its time has come, and makes lanes release groups that are better placed on other lanes.
 pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
     let interval_ns = life.config.balance_interval_ns;
     if !life.policy.is_measured()
@@ -529,7 +529,7 @@ fn count_windows(life: &mut Life) {
     }
 }
 
-/// The groups to move now, by falling gain.
+/// The groups to move now, the greatest gain first.
 fn moves(life: &Life) -> Vec<(GroupKey, Imbalance)> {
     let mut loads = Loads::new(life);
     let mut targets = Targets::new(life, &loads);
@@ -563,19 +563,19 @@ fn moves(life: &Life) -> Vec<(GroupKey, Imbalance)> {
     moves
 }
 
-/// The lanes that groups may move to.
+/// The target lanes for moves.
 struct Targets {
     serving: Serving,
-    /// The lanes of each kind with the least to do: host lanes, then device lanes.
+    /// The lanes of each kind with the least load: host lanes, then device lanes.
     least: [Vec<LaneId>; 2],
-    /// Least cost of a move, in nanoseconds.
+    /// Least possible cost of a move, in nanoseconds.
     cost_least_ns: i64,
 }
 
 impl Targets {
     fn new(life: &Life, loads: &Loads) -> Self {
         let serving = Serving::of(&life.lanes);
-        // Lanes that stand by count if there are no others.
+        // Lanes of weight 0 are targets if there are no others.
         let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
         let least = [LaneKind::Host, LaneKind::Device].map(|kind| {
             let may_come = |lane: &&Lane| {
@@ -595,7 +595,7 @@ impl Targets {
     /// The best move of a group; `None` if none pays.
     fn best(&self, life: &Life, loads: &Loads, group: &Group) -> Option<Imbalance> {
         let from = &life.lanes[group.lane? as usize];
-        // A move gains at most what the group takes its lane now.
+        // A move gains at most the time that the group takes its present lane.
         let most_ns = over_window(loads.ns(from.id, loads.rows_of(group)), life);
         if most_ns <= self.cost_least_ns * GAIN_COSTS || !self.serving.has(from) {
             return None;
@@ -608,7 +608,7 @@ impl Targets {
         let other: &[LaneId] = if life.routes() { &[] } else { other };
         let lanes = own.iter().chain(other).filter(|lane| **lane != from.id);
         let judged = lanes.map(|lane| loads.judge(life, group, from.id, *lane)).filter(pays);
-        // Ties between gains go to the lane with the least to do, then to the first one.
+        // Between equal gains, the lane with the least load wins, then the first one.
         let worth = |imbalance: &Imbalance| {
             let Imbalance { gain_ns, cost_ns, to_load_ns, group_load_ns, .. } = *imbalance;
             (gain_ns - cost_ns, -to_load_ns.saturating_add(group_load_ns))
@@ -617,7 +617,7 @@ impl Targets {
     }
 }
 
-/// Saving over a window, given the saving per second.
+/// Converts a saving per second to a saving per window.
 fn over_window(saved_ns: i64, life: &Life) -> i64 {
     (i128::from(saved_ns) * i128::from(life.config.balance_interval_ns) / NS_PER_S) as i64
 }

@@ -1,5 +1,5 @@
-//! Breakers: a lane that fails, or is slow beside the others, gets no work until probes show that it is well again. A
-//! lane gets less work while its device is hot, and no further groups while its device has little memory left.
+//! Breakers: a lane that fails, or is slow compared with the others, gets no work until probes succeed. A lane gets
+//! less work while its device is hot, and no further groups while its device has little memory left.
 //!
 //! ```text
 //!            losses, slowness, memory errors            the time to probe has come
@@ -8,12 +8,12 @@
 //!                                                └────────────────────────────────────────┘  a probe failed: twice the wait
 //! ```
 //!
-//! Slowness is the time of a lane's batches relative to the prediction for their class, smoothed, beside the median of
-//! the other lanes. If all lanes become slow together, as on a busy machine, none counts as slow. A busy machine delays
-//! one lane after the other, each for a hundred times the time of a batch. Three rules keep this from opening breakers.
-//! One batch counts for at most twice what the lane took before, so that slowness follows most batches and not the
-//! longest. Other lanes count only if they were measured lately. Nothing counts against one lane while the others are
-//! slow themselves. The module owns the rule and each lane's record; `service` decides which lanes get work.
+//! Slowness is the smoothed time of a lane's batches relative to the prediction for its class. It is compared with the
+//! median of the other lanes. If all lanes become slow together, as on a busy machine, none counts as slow. A busy
+//! machine delays one lane after the other, each for a hundred times the time of a batch. Three rules keep this from
+//! opening breakers. One batch counts for at most twice the lane's slowness before, so that slowness follows most
+//! batches and not the longest. Other lanes count only if they were measured lately. No lane counts as slow while the
+//! others are slow themselves. The module owns the rule and each lane's record; `service` decides which lanes get work.
 
 mod account;
 
@@ -34,24 +34,25 @@ pub(crate) use account::{account, headroom_account};
 
 /// Share by which a new batch moves a lane's slowness: 1/8.
 const SMOOTHING: i64 = 8;
-/// A batch counts for at most this multiple of what its lane took before: the system may have delayed its thread.
+/// Most that a batch counts for, as a multiple of its lane's slowness before: the system may have delayed the lane's
+/// thread.
 const OUTLIER: i64 = 2;
 /// Most that a batch counts for, in percent of the prediction.
 const PERCENT_MAX: i64 = 10_000;
-/// Successive slow batches that make a lane slow.
+/// Successive slow batches after which a lane counts as slow.
 const SLOW_BATCHES: i32 = 8;
-/// Slow probes that make probing fail; a single one may have been disturbed.
+/// Slow probes after which probing fails; a single one may have been disturbed.
 const SLOW_PROBES: i32 = 2;
-/// A breaker that opens again within this multiple of its last wait waits twice as long.
+/// Multiple of the last wait within which a breaker that opens again doubles the wait.
 const RELAPSE: i64 = 4;
-/// Samples without heat after which a lane gets its whole weight again.
+/// Cool samples after which a lane gets its full weight again.
 const COOL_SAMPLES: i32 = 10;
 
 /// Breakers of all lanes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Breakers {
     lanes: Vec<LaneBreaker>,
-    /// Time at which the first open breaker of a ready lane is to be probed; `i64::MAX` if there is none.
+    /// Time at which the first open breaker of a ready lane is due for probes; `i64::MAX` if there is none.
     next_ns: i64,
     next_contribution: u64,
 }
@@ -61,13 +62,13 @@ pub(crate) struct Breakers {
 struct LaneBreaker {
     /// Time of the last change of state.
     since_ns: i64,
-    /// Wait before probes; 0 before the breaker first opened.
+    /// Wait before probes; 0 until the breaker first opens.
     wait_ns: i64,
     /// Times of recent losses of the lane, the oldest first.
     losses: VecDeque<i64>,
     /// Smoothed time of batches in percent of the prediction; 0 if nothing is known.
     slowness_percent: i64,
-    /// Time since which the lane has been slow, and its batches since then; `None` if it is not slow.
+    /// Time since which the lane has been slow, and the number of its batches since then; `None` if it is not slow.
     slow: Option<(i64, i32)>,
     passed: i32,
     failed: i32,
@@ -76,7 +77,7 @@ struct LaneBreaker {
     heat: Heat,
     contribution: u64,
     /// End of its last batch that was compared with a prediction; 0 if there was none. Checkpoints store it after the
-    /// rest.
+    /// other fields of the state.
     #[serde(skip)]
     measured_ns: i64,
 }
@@ -86,7 +87,7 @@ struct LaneBreaker {
 struct Heat {
     /// Percentage of the lane's weight that is withheld.
     withheld_percent: i32,
-    /// Samples since the last one that would have withheld as much.
+    /// Samples since the last one that would have withheld as much weight as now.
     cool_samples: i32,
 }
 
@@ -113,7 +114,7 @@ impl LaneBreaker {
             self.memory_errors.unwrap_or(-1),
         ];
         if fields == [0, 0, 0, 0, -1, -1] && counts == [0; 5] {
-            // A lane without a record hashes as before breakers existed.
+            // A lane without a record has the same hash as before breakers existed.
             return 0;
         }
         let [since_ns, wait_ns, losses, slowness, slow_since_ns, memory_errors] = fields;
@@ -178,7 +179,8 @@ impl Breakers {
         if all.iter().all(|measured_ns| *measured_ns == 0) { Vec::new() } else { all }
     }
 
-    /// Restores the times of the last measurements from a checkpoint; false if they are for another number of lanes.
+    /// Restores the times of the last measurements from a checkpoint. Returns false if the checkpoint has another
+    /// number of lanes.
     pub(crate) fn restore_measured(&mut self, measured_ns: &[i64]) -> bool {
         for (breaker, measured_ns) in self.lanes.iter_mut().zip(measured_ns) {
             breaker.measured_ns = *measured_ns;
@@ -187,7 +189,7 @@ impl Breakers {
     }
 
     /// Median slowness of the other lanes in full service, in percent; `None` if there is none. A lane counts only if
-    /// its last measurement is no older than the time that a lane has to be slow for.
+    /// its last measurement is no older than `slow_ns`, the time for which a lane must be slow.
     fn others_percent(&self, life: &Life, at_ns: i64, lane: LaneId) -> Option<i64> {
         let slow_ns = life.config.breakers.map_or(0, |config| config.slow_ns);
         let is_fresh = |breaker: &LaneBreaker| at_ns - breaker.measured_ns <= slow_ns;
@@ -204,21 +206,21 @@ impl Breakers {
     }
 }
 
-/// Time of a batch, and its prediction.
+/// Actual and predicted time of a batch.
 pub(crate) struct Took {
     pub(crate) predicted_ns: Option<i64>,
     pub(crate) service_ns: i64,
-    /// True if it is the first batch of about its size on all lanes of the class.
+    /// True if no lane of the class has done a batch of about this size before.
     pub(crate) is_first: bool,
 }
 
-/// Judges a finished batch. Returns true if the prediction should learn from it: the time of a lane that may be slow
-/// says nothing about its class.
+/// Judges a finished batch. Returns true if the prediction should learn from it; a batch of a possibly slow lane would
+/// mislead it.
 pub(crate) fn batch_done(life: &mut Life, lane: LaneId, took: Took, decisions: &mut Vec<Decision>) -> bool {
     let Took { predicted_ns, service_ns, is_first } = took;
     let Some(config) = life.config.breakers else { return true };
     let Some(predicted_ns) = predicted_ns.filter(|_| config.slow_percent > 0) else {
-        // The batch came to an end, and no more is known of it.
+        // Without a prediction, only the fact that the batch ended counts.
         work_done(life, lane, decisions);
         return true;
     };
@@ -228,15 +230,15 @@ pub(crate) fn batch_done(life: &mut Life, lane: LaneId, took: Took, decisions: &
     let counted = percent.min(known.max(100) * OUTLIER);
     let smoothed = if known == 0 { counted } else { known + (counted - known) / SMOOTHING };
     let state = life.lanes[lane as usize].service.breaker();
-    // The first batch of a size counts in full. Otherwise the time of a lane that has just become slow would be the
+    // The first batch of a size counts in full. Otherwise the time of a lane that has just become slow would become the
     // prediction for that size.
     let teaching = if is_first { smoothed.max(percent) } else { smoothed };
-    // A lane that is as fast as predicted is not slow beside others; most batches end here.
+    // A lane that is as fast as predicted cannot be slow compared with others; most batches end here.
     let is_suspect = state == BreakerState::HalfOpen || teaching * 2 >= limit;
     let at_ns = life.clock.at_ns;
     let others = if is_suspect { life.breakers.others_percent(life, at_ns, lane) } else { None };
     let beside = |percent: i64, others: Option<i64>| others.map_or(0, |others| percent * 100 / others);
-    // If the others are slow as well, the machine is slow and not the lane.
+    // If the others are slow as well, the cause is the machine and not the lane.
     let judges = others.filter(|others| others * 2 < limit);
     let slow_percent = if smoothed * 2 >= limit { beside(smoothed, judges) } else { 0 };
     let is_slow = slow_percent >= limit;
@@ -280,7 +282,7 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId, decisions: &mut Vec<Decis
     let Some(config) = life.config.breakers else { return };
     let at_ns = life.clock.at_ns;
     life.breakers.change(lane, &mut life.hash, |breaker| {
-        // The times before the loss say nothing about the lane once it is back.
+        // Times before the loss say nothing about the lane after its return.
         (breaker.slowness_percent, breaker.slow) = (0, None);
         while breaker.losses.front().is_some_and(|lost_ns| at_ns - lost_ns >= config.window_ns) {
             breaker.losses.pop_front();
@@ -312,7 +314,7 @@ pub(crate) fn sampled(life: &mut Life, lane: LaneId, sample: &DeviceSample, deci
         let before = life.breakers.lanes[lane as usize].memory_errors;
         let more = before.map_or(0, |before| errors.saturating_sub(before));
         let is_open = life.lanes[lane as usize].service.breaker() == BreakerState::Open;
-        // Errors that cannot open the breaker for want of another lane count again with the next sample.
+        // Errors that could not open the breaker, for lack of another lane, count again with the next sample.
         let is_told =
             more <= 0 || is_open || open(life, config, lane, BreakerReason::Memory, (more, 0), decisions);
         if is_told {
@@ -343,7 +345,8 @@ pub(crate) fn sampled(life: &mut Life, lane: LaneId, sample: &DeviceSample, deci
     }
 }
 
-/// True if a device has less than `free_percent` of its memory left, or less than twice that if it was short before.
+/// True if a device has less than `free_percent` of its memory left, or less than twice that if it was short of memory
+/// before.
 fn is_short_of_memory(used_bytes: i64, free_bytes: i64, free_percent: i64, was_short: bool) -> bool {
     let [used, free] = [used_bytes, free_bytes].map(|bytes| i128::from(bytes.max(0)));
     let wanted_percent = i128::from(if was_short { 2 * free_percent } else { free_percent });
@@ -351,7 +354,7 @@ fn is_short_of_memory(used_bytes: i64, free_bytes: i64, free_percent: i64, was_s
 }
 
 impl Heat {
-    /// Withholds more at once, and less only after the device has been cool for some time.
+    /// Withholds more weight at once, and less only after the device has been cool for some time.
     fn feel(&mut self, withheld_percent: i32) {
         if withheld_percent >= self.withheld_percent {
             *self = Self { withheld_percent, cool_samples: 0 };
@@ -373,10 +376,10 @@ fn withheld_percent(left_c: i64, headroom_c: i64) -> i32 {
     }
 }
 
-/// Handles the return of a lost lane: its groups come back or, if its breaker is open, it is probed in time.
+/// Handles the return of a lost lane: its groups come back or, if its breaker is open, probes are scheduled.
 pub(crate) fn lane_ready(life: &mut Life, lane: LaneId) {
     if life.config.breakers.is_none() {
-        // Without breakers, as in older journals, the lane gets groups that nobody owns.
+        // Without breakers, as in older journals, the lane only gets groups that no lane owns.
         return;
     }
     if life.lanes[lane as usize].service.breaker() != BreakerState::Open {
@@ -388,7 +391,7 @@ pub(crate) fn lane_ready(life: &mut Life, lane: LaneId) {
     }
 }
 
-/// Begins the probes that are due. Returns the time at which to look again.
+/// Begins the probes that are due. Returns the time at which to check again.
 pub(crate) fn probe(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     if life.clock.draining {
         return i64::MAX;
@@ -427,7 +430,7 @@ fn probed(life: &mut Life, config: BreakerConfig, lane: LaneId, percent: i64, de
     });
     if failed >= SLOW_PROBES {
         if !open(life, config, lane, BreakerReason::ProbeFailed, (percent, limit), decisions) {
-            // The lane is used for want of another one, and probed further.
+            // The lane stays in use because there is no other one; the probes begin anew.
             let begin = |breaker: &mut LaneBreaker| (breaker.passed, breaker.failed) = (0, 0);
             life.breakers.change(lane, &mut life.hash, begin);
         }
@@ -438,7 +441,7 @@ fn probed(life: &mut Life, config: BreakerConfig, lane: LaneId, percent: i64, de
     }
 }
 
-/// Opens a breaker, unless an operator holds it or there is no other lane for the work. Returns true if it did.
+/// Opens a breaker, unless an operator holds it or no other lane could take over. Returns true if it opened.
 fn open(
     life: &mut Life,
     config: BreakerConfig,
@@ -485,7 +488,7 @@ fn turn(
     decisions.push(Decision::Breaker(Breaker { lane, state, reason, measured, limit }));
 }
 
-/// Forgets what a breaker has found, because an operator has taken control of it or given it back.
+/// Forgets the breaker's measurements, because an operator has taken control of it or given it back.
 pub(crate) fn forget(life: &mut Life, lane: LaneId) {
     service::change(life, lane, Change::Breaker(BreakerState::Closed));
     life.breakers.change(lane, &mut life.hash, |breaker| {
@@ -503,7 +506,8 @@ pub(crate) fn forget(life: &mut Life, lane: LaneId) {
 /// Checks the kept state.
 ///
 /// # Panics
-/// If an open breaker is not to be probed, a lane's weight does not match its heat, or a probed lane has full service.
+/// An open breaker has no scheduled probe, a lane's weight does not match its heat, or a probed lane is in full
+/// service.
 pub(crate) fn audit(life: &Life) {
     for (lane, breaker) in life.lanes.iter().zip(&life.breakers.lanes) {
         if lane.ready && lane.service.breaker() == BreakerState::Open {

@@ -7,8 +7,8 @@
 //!
 //! The bytes begin with their version; the rest is postcard. All versions are read. The first version that holds the
 //! whole state is written, so that states without later additions keep their bytes. Additions to the state go into
-//! [`Later`], in a new version. A change of any other type within the state needs a new version as well, of which the
-//! test on a checkpoint of today reminds.
+//! [`Later`], in a new version. A change of any other type within the state needs a new version as well; the test of a
+//! checkpoint's bytes fails without one.
 
 use std::ops::RangeInclusive;
 
@@ -25,16 +25,16 @@ use crate::machine::Scheduler;
 use crate::policy::task::{TaskPolicy, task_policies_listed};
 use crate::risk::Shadows;
 
-/// Version of the bytes of a state followed by [`Learnt`], [`Later`] and [`Rules`]: the first one that was released.
+/// Version of the encoding of a state followed by [`Learnt`], [`Later`] and [`Rules`]: the first released one.
 const RULED: u8 = 4;
-/// Version of the bytes of a state with [`Newest`] after [`Rules`].
+/// Version of the encoding with [`Newest`] after [`Rules`].
 const NEWEST: u8 = 5;
 
-/// Parts of the state that came after version 4.
+/// Parts of the state that were added after version 4.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Newest {
     owes_aged: bool,
-    /// Slices that others have passed, by lane.
+    /// Slices that a critical slice has passed, by lane.
     passed: Vec<(LaneId, Slice)>,
     /// Time of each lane's last measurement by its breaker.
     measured_ns: Vec<i64>,
@@ -47,7 +47,7 @@ impl Newest {
         Self { owes_aged, passed: passed.collect(), measured_ns }
     }
 
-    /// Puts the parts into a state that lacks them; false if they do not fit.
+    /// Puts the parts into a state without them; returns false if they do not fit.
     fn put_into(self, life: &mut Life) -> bool {
         life.learnt.later.owes_aged = self.owes_aged;
         life.breakers.restore_measured(&self.measured_ns)
@@ -65,7 +65,7 @@ impl Newest {
     }
 }
 
-/// Why no scheduler could be made from a checkpoint.
+/// The error of bytes from which no scheduler can be restored.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckpointError {
     /// Another version of the scheduler wrote it.
@@ -74,15 +74,15 @@ pub enum CheckpointError {
         /// Its version.
         found: u8,
     },
-    /// This software lacks its task policy, or this version of the policy.
+    /// The checkpoint needs a task policy, or a version of one, that this software does not have.
     #[error("the state needs the task policy {found}, which this software does not have; it has: {known}")]
     Policy {
         /// The policy, with its version.
         found: String,
-        /// The policies of this software.
+        /// The policies that this software has.
         known: String,
     },
-    /// The state has policies in the shadow, which this build cannot ask.
+    /// The state has shadow policies, which this build does not have.
     #[error(
         "the state has policies in the shadow, which need the feature `lab`: build with `cargo build \
          --release --features lab`"
@@ -91,16 +91,16 @@ pub enum CheckpointError {
     /// The state follows rules that this software does not know.
     #[error("the state follows rules {found}, but this software knows rules {FIRST_RULES} to {RULES}")]
     Rules {
-        /// Their number.
+        /// Number of the rules.
         found: i32,
     },
-    /// The bytes are not those of a state.
+    /// The bytes are no valid state.
     #[error("the state cannot be read: {0}")]
     Damaged(String),
 }
 
 impl Scheduler {
-    /// Versions of states that are read and written.
+    /// Versions that are read and written.
     pub const CHECKPOINT_VERSIONS: RangeInclusive<u8> = RULED..=NEWEST;
 
     /// The bytes of the whole state.
@@ -122,7 +122,7 @@ impl Scheduler {
     /// Restores a scheduler from the bytes of a checkpoint.
     ///
     /// # Errors
-    /// If the bytes are damaged or of an unknown version, or if the state needs something that this software does not
+    /// The bytes are damaged or of an unknown version, or the state needs a policy or rules that this software does not
     /// have.
     pub fn from_checkpoint(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let (&version, state) = bytes.split_first().ok_or_else(|| damaged("there are no bytes"))?;
@@ -166,8 +166,8 @@ impl Scheduler {
 }
 
 impl Scheduler {
-    /// The first field of a start that this state cannot have begun with; `None` if there is none. Fields that
-    /// operators may change since do not count: policies, and weights of lanes and tenants.
+    /// The first field of a `Started` input that contradicts this state; `None` if there is none. Fields that operators
+    /// may change later do not count: policies, and weights of lanes and tenants.
     pub fn contradiction(&self, started: &Started) -> Option<&'static str> {
         let Some(life) = &self.life else { return Some("scheduler") };
         let without = |config: &SchedulerConfig| {
@@ -242,7 +242,7 @@ mod tests {
         assert!(Scheduler::from_checkpoint(&scheduler.checkpoint()).is_ok());
         let life = scheduler.life.as_ref().expect("it has begun");
         assert_eq!(check_known(life, false), Err(CheckpointError::Shadow));
-        // This is the state as software with this version writes it.
+        // The bytes become those of software with the other version of the policy.
         let life = scheduler.life.as_mut().expect("it has begun");
         life.config.risk.policy = "linucb@99".to_owned();
         life.refresh_config();
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_state_by_rules_that_are_not_known_is_refused_by_their_number() {
         let mut scheduler = begun(good(), None);
-        // This is the state as software with these rules writes it.
+        // The bytes become those of software with the other rules.
         let life = scheduler.life.as_mut().expect("it has begun");
         life.learnt.later.rules = Rules(RULES + 1);
         life.refresh_config();

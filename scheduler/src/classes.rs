@@ -1,4 +1,4 @@
-//! Classes of lanes: lanes of one class are alike, so that the times of one predict those of the others.
+//! Classes of lanes. Lanes of one class are equally fast, so that the times of one predict the times of the others.
 //!
 //! It owns the classes' numbers, which are part of the state hash; it must not know what is learnt of a class.
 
@@ -7,12 +7,12 @@ use warptape_events::journal::{LaneId, LaneKind, LaneSpec};
 
 use crate::state_hash::{Component, hash_component};
 
-/// A class, by its number.
+/// Number of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ClassId(usize);
 
 impl ClassId {
-    /// The class of lanes of this kind whose class has no name.
+    /// The unnamed class of all lanes of this kind.
     pub(crate) const fn of_kind(kind: LaneKind) -> Self {
         match kind {
             LaneKind::Host => Self(0),
@@ -20,12 +20,12 @@ impl ClassId {
         }
     }
 
-    /// Its number.
+    /// The class's number.
     pub(crate) fn index(self) -> usize {
         self.0
     }
 
-    /// The class of this number.
+    /// The class with this number.
     pub(crate) fn of_number(number: usize) -> Self {
         Self(number)
     }
@@ -39,8 +39,8 @@ impl ClassId {
     }
 }
 
-/// The class of each lane, by lane, and the number of classes. Lanes without a named class are of their kind's class.
-/// Named classes are numbered after these two, by first lane.
+/// The class of each lane, by lane, and the number of classes. A lane without a named class belongs to the class of its
+/// kind. Named classes have the numbers after these two, in the order of their first lanes.
 pub(crate) fn classes_of(lanes: &[LaneSpec]) -> (Vec<ClassId>, usize) {
     let mut named: Vec<(LaneKind, &str)> = Vec::new();
     let mut classes = Vec::with_capacity(lanes.len());
@@ -60,7 +60,7 @@ pub(crate) fn classes_of(lanes: &[LaneSpec]) -> (Vec<ClassId>, usize) {
     (classes, KINDS + named.len())
 }
 
-/// Number of classes without a name: one for each kind of lanes.
+/// Number of unnamed classes: one for each kind of lanes.
 pub(crate) const KINDS: usize = 2;
 
 #[cfg(test)]

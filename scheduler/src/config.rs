@@ -16,11 +16,11 @@ use crate::risk::Quotas;
 
 /// Most lanes of one process.
 pub const LANES_MAX: usize = 256;
-/// Most partitions that one process may see in its life, including revoked ones, whose epochs are remembered.
+/// Most partitions that one process may own in its life, including revoked ones, because their epochs are remembered.
 pub const PARTITIONS_MAX: usize = 4_096;
 /// Most symbol groups of one partition.
 pub const GROUPS_PER_PARTITION_MAX: i32 = 4_096;
-/// Most symbol groups of all partitions that one process may see in its life.
+/// Most symbol groups of all partitions that one process may own in its life.
 pub const GROUPS_TOTAL_MAX: i64 = 65_536;
 /// Most rows that may wait per partition, be in flight per lane, or form a batch.
 pub const ROWS_MAX: i64 = 1 << 40;
@@ -36,7 +36,8 @@ pub const WEIGHT_MAX: i32 = 1_000_000;
 pub const TASKS_MAX: i32 = 1 << 20;
 /// The first rules of a released version. Decisions by these or later rules can be replayed.
 pub(crate) const FIRST_RULES: i32 = 3;
-/// The rules by which the scheduler decides. It also knows the earlier ones, so that decisions by them can be replayed.
+/// The current number of the rules by which the scheduler decides. Earlier rules are kept, so that decisions by them
+/// can be replayed.
 ///
 /// | rules | what changed |
 /// | --- | --- |
@@ -56,29 +57,30 @@ pub const TENANT_WEIGHTS_MAX: usize = 1_024;
 pub const QUOTAS_MAX: usize = 256;
 /// Most requests per second that a quota may name.
 pub const QUOTA_RATE_MAX: i32 = 1_000_000;
-/// A good limit for [`in_steps`]: entries of such steps have up to 512 KiB, whatever there is to decide.
+/// A useful limit for [`in_steps`]: entries of such steps have at most 512 KiB, however much there is to decide.
 pub const STEP_BYTES_MAX: i64 = 256 << 10;
-/// Most networks that one process may be given in its life. Each has at most 64 KiB ([`warptape_network::BYTES_MAX`]).
+/// Most networks of one process life. Each has at most 64 KiB ([`warptape_network::BYTES_MAX`]).
 pub const NETWORKS_MAX: usize = 8;
-/// Most losses of a lane that may be counted before its breaker opens.
+/// Greatest configurable number of losses after which a lane's breaker opens.
 const LOSSES_MAX: i32 = 100;
-/// Most probes that may be asked for.
+/// Greatest configurable number of probes.
 const PROBES_MAX: i32 = 10_000;
-/// Longest slice that may be wanted: one second.
+/// Longest configurable slice: one second.
 pub const SLICE_NS_MAX: i64 = 1_000_000_000;
 
 /// Longest row deadline and longest predicted service time: one day.
 pub(crate) const DURATION_NS_MAX: i64 = 86_400_000_000_000;
-/// Slowest service time per row that predictions work with: one second.
+/// Slowest service time per row in predictions: one second.
 pub(crate) const SERVICE_PS_PER_ROW_MAX: i64 = 1_000_000_000_000;
-/// Most batches that a lane is measured with.
+/// Most batches in the measurement of a lane.
 pub(crate) const POINTS_MAX: usize = 64;
-/// Time that free lanes wait for the others of a gang, in wanted slices. After that others go first for as long.
+/// Time that free lanes wait for the other lanes of a gang, in configured slices. Then other tasks go first for the
+/// same time.
 pub(crate) const GANG_WAIT_SLICES: i64 = 64;
 const LANE_BATCHES_MAX: i32 = 1_024;
 const LOAD_FACTOR_PERCENT_MAX: i32 = 10_000;
 
-// The arithmetic relies on these relations: none of these sums and products leaves i64.
+// The arithmetic relies on these bounds: none of these sums and products overflows i64.
 const _: () = assert!(TIME_NS_MAX.checked_add(2 * DURATION_NS_MAX).is_some());
 const _: () = assert!(ROWS_MAX.checked_mul(PARTITIONS_MAX as i64).is_some());
 const _: () = assert!(BYTES_MAX.checked_mul(PARTITIONS_MAX as i64).is_some());
@@ -91,22 +93,22 @@ const _: () = assert!((WEIGHT_MAX as i64).checked_mul(100 * LANES_MAX as i64).is
 const _: () = assert!(TIME_NS_MAX.checked_add(GANG_WAIT_SLICES * SLICE_NS_MAX).is_some());
 const _: () = assert!(UNITS_MAX.checked_mul(COST_MAX).is_some());
 
-/// One field of a configuration that cannot be accepted.
+/// A field of a configuration with an unacceptable value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field} is {found}; {allowed}")]
 pub struct ConfigMistake {
-    /// The field as it is called in [`SchedulerConfig`], or `lanes[N].field`.
+    /// Name of the field in [`SchedulerConfig`], or `lanes[N].field`.
     pub field: String,
     /// Its value.
     pub found: String,
-    /// The allowed values, as a sentence that follows a semicolon.
+    /// The allowed values, worded to follow a semicolon.
     pub allowed: String,
-    /// Another field that limits this one; `None` if no other field does.
+    /// Another field that limits this one; `None` if there is none.
     pub against: Option<&'static str>,
 }
 
-/// A placement policy whose steps write at most about `step_bytes_max` bytes to the journal. Without this bound, a step
-/// decides everything that is due.
+/// Adds a bound to a placement policy: its steps write at most about `step_bytes_max` bytes to the journal. Without the
+/// bound, a step decides everything that is due.
 pub fn in_steps(placement_policy: &str, step_bytes_max: i64) -> String {
     format!("{placement_policy}/{step_bytes_max}")
 }
@@ -116,7 +118,7 @@ pub fn measures(config: &SchedulerConfig) -> bool {
     PlacementPolicy::parse(&config.placement_policy).is_some_and(|(policy, _)| policy.is_measured())
 }
 
-/// All mistakes of a scheduler configuration; empty if it is good.
+/// All mistakes of a scheduler configuration; empty if it is valid.
 pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     let mut mistakes = Vec::new();
     if PlacementPolicy::parse(&config.placement_policy).is_none() {
@@ -306,7 +308,7 @@ fn check_tenants(tenants: &[TenantWeight]) -> Vec<ConfigMistake> {
     mistakes
 }
 
-/// All mistakes of a list of lanes; empty if it is good.
+/// All mistakes of a list of lanes; empty if it is valid.
 pub fn check_lanes(lanes: &[LaneSpec]) -> Vec<ConfigMistake> {
     let mut mistakes = Vec::new();
     if lanes.is_empty() || lanes.len() > LANES_MAX {
@@ -327,7 +329,7 @@ pub fn check_lanes(lanes: &[LaneSpec]) -> Vec<ConfigMistake> {
     mistakes
 }
 
-/// True if groups move between host lanes and device lanes: if that is configured, and there are lanes of both kinds.
+/// True if groups move between host lanes and device lanes: routing is configured, and there are lanes of both kinds.
 pub fn routes(config: &SchedulerConfig, lanes: &[LaneSpec]) -> bool {
     let has = |kind| lanes.iter().any(|lane| lane.kind() == kind);
     config.route_interval_ns > 0 && has(LaneKind::Host) && has(LaneKind::Device)
@@ -381,7 +383,7 @@ pub(crate) mod tests {
         check(|_| (), &[]);
         check(|c| c.placement_policy = "dice".into(), &["placement_policy"]);
         check(|c| c.risk.policy = current_task_policy("linucb"), &[]);
-        // A name alone in a journal stands for the first version.
+        // A name without a version in a journal means the first version.
         for gone in ["linucb", "linucb@1", "linucb@2", "fair@2"] {
             check(|c| c.risk.policy = gone.into(), &["risk.policy"]);
         }

@@ -1,8 +1,8 @@
-//! Control: the effect of an operator's command, or the reason why it has none, in words.
+//! Control: the effect of an operator's command, or the reason for refusing it, in words.
 //!
-//! The module owns which commands are good, and the words of the answers. The consequences (releases, placements,
-//! slices) are decisions of the rules that the commands set. Every published command is answered: nothing here can
-//! fail.
+//! The module owns which commands are valid, and the words of the answers. The consequences (releases, placements,
+//! slices) are decisions of the rules that a command changes. Every published command is answered: no function here
+//! returns an error to the caller.
 
 use warptape_events::SetEventTime;
 use warptape_events::journal::{
@@ -21,13 +21,13 @@ use crate::policy::task::{TASK_POLICIES, TaskPolicy, current_task_policy, dqn};
 use crate::risk;
 use crate::service::{self, Change};
 
-/// Most lanes that a refusal names.
+/// Most lanes named in a refusal.
 const LANES_NAMED: usize = 4;
 
-/// Task policies that the refusal of an unknown one names: those that existed when it was first recorded. The words are
-/// part of the decision, so a further policy must not change them.
+/// Number of task policies named in the refusal of an unknown one: those that existed when such a refusal was first
+/// recorded. The words are part of the decision, so further policies must not change them.
 const POLICIES_NAMED: usize = 11;
-/// Placement policies that such a refusal names.
+/// Number of placement policies named in such a refusal.
 const PLACEMENTS_NAMED: usize = 2;
 
 /// Executes a command or refuses it, and answers it.
@@ -39,7 +39,7 @@ pub(crate) fn obey(life: &mut Life, control: &Control, decisions: &mut Vec<Decis
     decisions.push(Decision::Controlled(Controlled { id: control.id.clone(), outcome, detail }));
 }
 
-/// Executes a command. Returns what was done, or why nothing was.
+/// Executes a command. Returns a text about its effect, or the reason for refusing it.
 fn judge(life: &mut Life, control: &Control) -> Result<String, String> {
     let late_ns = life.clock.at_ns.saturating_sub(control.deadline_ns);
     if late_ns > 0 {
@@ -65,7 +65,7 @@ fn known(life: &Life, lane: LaneId) -> Result<(), String> {
     }
 }
 
-/// Refuses to take the last ready lane out of service.
+/// Returns a refusal if the lane is the last ready one in service.
 fn dispensable(life: &Life, lane: LaneId) -> Result<(), String> {
     let mut others = life.lanes.iter().filter(|other| other.id != lane);
     match !life.lanes[lane as usize].ready || others.any(|other| other.ready && other.service.is_full()) {
@@ -83,7 +83,7 @@ fn dispensable(life: &Life, lane: LaneId) -> Result<(), String> {
     }
 }
 
-/// Words for what keeps a lane from full service, and for how it comes back.
+/// Words for the condition that keeps a lane from full service, and for how it ends.
 fn what_keeps(other: &Lane) -> String {
     let (lane, service) = (other.id, &other.service);
     match (service.mode(), service.breaker()) {
@@ -97,7 +97,7 @@ fn what_keeps(other: &Lane) -> String {
     }
 }
 
-/// Words for the fate of the groups of a lane that gets nothing more.
+/// Words for what happens to the groups of a lane that gets no more work.
 fn groups_go(life: &Life, lane: LaneId) -> String {
     match life.lanes[lane as usize].groups_placed {
         _ if life.clock.draining => "the pipeline ends, so that its groups stay".to_owned(),
@@ -129,7 +129,7 @@ fn undrain_lane(life: &mut Life, lane: LaneId) -> Result<String, String> {
     Ok(comes_back(life, lane, format!("lane {lane} is drained no more")))
 }
 
-/// Makes groups move to a lane that is in service again, and says so.
+/// Makes groups move to a lane that is in service again, and adds that to the words.
 fn comes_back(life: &mut Life, lane: LaneId, words: String) -> String {
     let lane_now = &life.lanes[lane as usize];
     if !lane_now.service.is_on() {
@@ -218,7 +218,7 @@ fn set_breaker(life: &mut Life, lane: LaneId, to: BreakerMode) -> Result<String,
     })
 }
 
-/// Checks the command alone: scheduling does not change, and the owner of the partition makes its log say so.
+/// Only checks the command: it does not affect scheduling. The owner of the partition writes the event time to the log.
 fn set_watermark(life: &Life, set: SetWatermark) -> Result<String, String> {
     let SetWatermark { partition, event_time_max_ns } = set;
     let known = life.partitions.get(&partition);
@@ -247,7 +247,7 @@ fn choose_placement_policy(life: &mut Life, name: &str) -> Result<String, String
         return Err(format!("there is no policy of placement called {name}; there are: {names}"));
     };
     let before = std::mem::replace(&mut life.policy, policy);
-    // The bound on a step's decisions stays as it is.
+    // The bound on a step's decisions does not change.
     life.config.placement_policy = match life.config.placement_policy.split_once('/') {
         Some((_, bytes)) => format!("{name}/{bytes}"),
         None => name.to_owned(),
@@ -263,7 +263,7 @@ fn choose_placement_policy(life: &mut Life, name: &str) -> Result<String, String
 }
 
 fn choose_task_policy(life: &mut Life, name: &str) -> Result<String, String> {
-    // A part of a network's hash is enough here; the configuration has all of it.
+    // A prefix of a network's hash is enough here; the configuration gets all of it.
     let whole = match name.starts_with("dqn:") {
         true => dqn::name(life.learnt.networks.named(name)?),
         false => name.to_owned(),

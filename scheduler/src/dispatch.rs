@@ -12,8 +12,8 @@
 //! The module owns the release rule; it must not know why a group is on its lane. Rows of a group leave in order, and a
 //! lane works in order of dispatch. So a group may have rows in several batches in flight.
 //!
-//! An idle lane takes at least one row, however many bytes it has. Otherwise a row heavier than the credit would wait
-//! for ever.
+//! An idle lane takes at least one row, however many bytes the row has. Otherwise a row larger than the credit of bytes
+//! would wait for ever.
 
 use serde::Serialize;
 use warptape_events::journal::{Decision, Dispatch, ReleaseReason, Take};
@@ -25,7 +25,7 @@ use crate::routing;
 
 /// Verdict on a lane.
 enum Verdict {
-    /// The lane has no waiting rows, or takes no more for now.
+    /// The lane has no waiting rows, or accepts no more for now.
     Leave,
     /// The lane gets its waiting rows at this time at the latest.
     WaitUntil(i64),
@@ -33,7 +33,7 @@ enum Verdict {
     Release(ReleaseReason),
 }
 
-/// Time of a lane's next batch, as things stand.
+/// When a lane gets its next batch, as of now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NextBatch {
@@ -41,11 +41,11 @@ pub enum NextBatch {
     NothingWaits,
     /// The lane has as many batches in flight as it may have.
     BatchesInFlight,
-    /// Its credit of rows is used up.
+    /// The lane's credit of rows is used up.
     Rows,
-    /// Its credit of bytes does not allow the next row.
+    /// The lane's credit of bytes does not allow the next row.
     Bytes,
-    /// The batch is due for this reason: the next step dispatches it.
+    /// The batch is due for this reason; the next step dispatches it.
     Due(ReleaseReason),
     /// The lane is busy, and gets the batch at this time at the latest, in ns since the epoch, if no more rows come.
     AtLatest(i64),
@@ -67,8 +67,8 @@ pub(crate) fn next_batch(life: &Life, lane: &Lane) -> NextBatch {
 
 /// Releases every batch that is due, as far as the step has room. Returns the time at which the next one is due.
 ///
-/// Most steps concern one lane or none. So lanes that have not changed since the last verdict are not judged again
-/// before their time.
+/// Most steps concern at most one lane. So lanes that have not changed since their last verdict are not judged again
+/// before the time that it named.
 pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     let mut wake_ns = i64::MAX;
     for index in 0..life.lanes.len() {
@@ -76,7 +76,7 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
             wake_ns = wake_ns.min(until_ns);
             continue;
         }
-        // Every round takes one of the lane's `lane_batches_max` places in flight.
+        // Every iteration uses one of the lane's `lane_batches_max` batches in flight.
         loop {
             match judge(life, &life.lanes[index]) {
                 Verdict::Leave => {
@@ -102,8 +102,8 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     wake_ns
 }
 
-/// Time until which an unchanged lane needs no look; [`i64::MAX`] if only a change can give it a batch. `None` unless
-/// an earlier step has found it.
+/// Time until which an unchanged lane need not be judged; [`i64::MAX`] if only a change can give it a batch. `None` if
+/// it must be judged now.
 fn quiet_until_ns(life: &Life, index: usize) -> Option<i64> {
     let Clock { at_ns, draining, .. } = life.clock;
     life.lanes.quiet_until_ns(index).filter(|until_ns| !draining && *until_ns > at_ns)
@@ -145,8 +145,8 @@ fn judge(life: &Life, lane: &Lane) -> Verdict {
     if lane.waiting.rows >= batch_rows_max {
         return Verdict::Release(ReleaseReason::Full);
     }
-    // The batch finishes in time if it starts by then. Waiting brings no more if the lane is predicted to be free
-    // later, or if the time has come.
+    // The batch finishes in time if it starts by then. Waiting is pointless if the lane is predicted to be free later
+    // than that, or if that time has come.
     let start_by_ns = start_by_ns(life, lane).unwrap_or(life.clock.at_ns);
     if lane.free_ns.max(life.clock.at_ns) >= start_by_ns {
         Verdict::Release(ReleaseReason::Deadline)
@@ -155,15 +155,15 @@ fn judge(life: &Life, lane: &Lane) -> Verdict {
     }
 }
 
-/// Latest time at which a busy lane gets its waiting rows, so that the oldest is done by its deadline; `None` if
-/// nothing waits.
+/// Latest time at which a busy lane gets its waiting rows, so that the oldest is done by its deadline; `None` if no
+/// rows wait.
 pub(crate) fn start_by_ns(life: &Life, lane: &Lane) -> Option<i64> {
     let head = lane.waiting.queues.front()?;
     let own_ns = lane.predicted_ns(lane.waiting.rows.min(lane.rows_left(&life.config)));
     Some(head.oldest_ns + life.config.row_deadline_ns - own_ns)
 }
 
-/// True if the bytes that the lane may still take allow the first row that would go.
+/// True if the lane's remaining credit of bytes allows the first row of the queue.
 fn head_fits(life: &Life, lane: &Lane, head: QueueHead) -> bool {
     let group = &life.partitions[&head.key.partition].groups[head.key.group as usize];
     let chunk = group.chunks.front().expect("a group in a lane's order has waiting rows");
@@ -191,7 +191,7 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
     let takes_max = room.takes();
     let mut takes = Vec::with_capacity(lane.waiting.queues.len().min(rows_max as usize).min(takes_max));
     let (mut rows, mut bytes) = (0, 0);
-    // Rows that arrived together are of one partition, which is looked up once for all of their groups.
+    // Rows that arrived together belong to one partition, so it is looked up once for all of their groups.
     let mut last: Option<&mut Partition> = None;
     while rows < rows_max
         && takes.len() < takes_max
@@ -228,7 +228,7 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
             touched.push(partition.id);
         }
         if rest_ns.is_some() || too_heavy {
-            // A limit cut this group's queue, or the batch exceeds its limit: the batch is as large as it may be.
+            // A limit cut this group's queue, or the batch exceeds its limit: the batch is full.
             break;
         }
     }

@@ -15,27 +15,27 @@ pub enum StepError {
     /// The first input was not `Started`.
     #[error("the scheduler knows no lanes yet; the first input of a process life must be Started")]
     NotStarted,
-    /// The configuration of a `Started` cannot be accepted.
+    /// The configuration in a `Started` input is invalid.
     #[error("the scheduler's configuration cannot be used; correct: {}", list(.0))]
     BadConfig(Vec<ConfigMistake>),
-    /// The time of a step lies before the time of the step before it.
+    /// The time of a step is before the time of the previous step.
     #[error("time fell from {last_ns} to {at_ns}; give each step at least the time of the one before")]
     TimeFell {
         /// Time of the last accepted step.
         last_ns: i64,
-        /// Time given.
+        /// Time of the refused step.
         at_ns: i64,
     },
     /// The time of a step is out of range.
     #[error("time {at_ns} is out of range; it must be from 0 to {TIME_NS_MAX} nanoseconds since the epoch")]
     TimeOutOfRange {
-        /// Time given.
+        /// Time of the refused step.
         at_ns: i64,
     },
     /// No lane has this index.
     #[error("lane {lane} does not exist; lanes are numbered from 0 to {}", lanes - 1)]
     UnknownLane {
-        /// The lane given.
+        /// The index in the input.
         lane: LaneId,
         /// Number of lanes.
         lanes: usize,
@@ -57,7 +57,7 @@ pub enum StepError {
     UnknownBatch {
         /// The lane.
         lane: LaneId,
-        /// The batch given.
+        /// The batch in the input.
         batch: i64,
     },
     /// A completion overtook an earlier batch of the same lane.
@@ -67,7 +67,7 @@ pub enum StepError {
     OutOfOrder {
         /// The lane.
         lane: LaneId,
-        /// The batch given.
+        /// The batch in the input.
         batch: i64,
         /// The oldest batch in flight.
         expected: i64,
@@ -77,16 +77,16 @@ pub enum StepError {
     NegativeServiceTime {
         /// The batch.
         batch: i64,
-        /// The time given.
+        /// The time in the input.
         service_ns: i64,
     },
     /// A partition number is negative.
     #[error("partition {partition} is negative; partitions are numbered from 0")]
     BadPartition {
-        /// The number given.
+        /// The number in the input.
         partition: PartitionId,
     },
-    /// A process sees more partitions than it may.
+    /// A process would own more partitions in its life than it may.
     #[error("a process may see {PARTITIONS_MAX} partitions in its life; spread them over more processes")]
     TooManyPartitions,
     /// A partition has no groups, or more than allowed.
@@ -94,10 +94,10 @@ pub enum StepError {
     BadGroupCount {
         /// The partition.
         partition: PartitionId,
-        /// The number given.
+        /// The number in the input.
         groups: i32,
     },
-    /// A process sees more groups than it may.
+    /// A process would own more groups in its life than it may.
     #[error("a process may see {GROUPS_TOTAL_MAX} groups in its life; configure fewer groups per partition")]
     TooManyGroups,
     /// Offsets of an assignment contradict each other.
@@ -119,16 +119,16 @@ pub enum StepError {
         /// The partition.
         partition: PartitionId,
     },
-    /// An arrival has a lower offset than the one before it in its partition.
+    /// The offset of an arrival is lower than that of the previous arrival in its partition.
     #[error(
         "partition {partition} went back from offset {position} to {next_offset}; assign it again to reread"
     )]
     OffsetFell {
         /// The partition.
         partition: PartitionId,
-        /// Next offset after the arrival before.
+        /// Next offset after the previous arrival.
         position: i64,
-        /// Next offset given.
+        /// Next offset in the input.
         next_offset: i64,
     },
     /// A group of an arrival does not exist.
@@ -136,7 +136,7 @@ pub enum StepError {
     UnknownGroup {
         /// The partition.
         partition: PartitionId,
-        /// The group given.
+        /// The group in the input.
         group: GroupIndex,
         /// Number of groups.
         groups: i32,
@@ -146,7 +146,7 @@ pub enum StepError {
     GroupsNotAscending {
         /// The partition.
         partition: PartitionId,
-        /// The group given.
+        /// The group in the input.
         group: GroupIndex,
     },
     /// Rows or bytes of an arrival are out of range.
@@ -158,9 +158,9 @@ pub enum StepError {
         partition: PartitionId,
         /// The group.
         group: GroupIndex,
-        /// Rows given.
+        /// Rows in the input.
         rows: i64,
-        /// Bytes given.
+        /// Bytes in the input.
         bytes: i64,
     },
     /// A lane was measured with too many batches.
@@ -168,7 +168,7 @@ pub enum StepError {
     TooManyPoints {
         /// The lane.
         lane: LaneId,
-        /// Batches given.
+        /// Number of measured batches.
         points: usize,
     },
     /// Rows or time of a measured batch are out of range.
@@ -178,12 +178,12 @@ pub enum StepError {
     BadPoint {
         /// The lane.
         lane: LaneId,
-        /// Rows given.
+        /// Rows of the batch.
         rows: i64,
-        /// Time given.
+        /// Time of the batch.
         service_ns: i64,
     },
-    /// A group comes back from a lane that was not told to release it.
+    /// A lane gives back a group that it was not told to release.
     #[error(
         "group {group} of partition {partition} is not leaving lane {lane} with epoch {epoch}. Report \
          Released once after Release, unless the lane is lost or the partition gone"
@@ -195,16 +195,16 @@ pub enum StepError {
         group: GroupIndex,
         /// The lane.
         lane: LaneId,
-        /// The epoch given.
+        /// The epoch in the input.
         epoch: i64,
     },
-    /// The number of a task is taken, does not rise, or names no earlier round.
+    /// The number of a task is taken, does not rise, or belongs to no earlier round.
     #[error(
         "task {task} has a wrong number. A request needs number {task_next} or higher; a later round \
          (first_unit above 0) has the number of its request, after Finish"
     )]
     BadTaskNumber {
-        /// The number given.
+        /// The number in the input.
         task: TaskId,
         /// The lowest number of the next request.
         task_next: TaskId,
@@ -223,7 +223,7 @@ pub enum StepError {
         /// The greatest allowed value.
         max: i64,
     },
-    /// A process knows more tasks than it may.
+    /// A process would know more tasks than it may.
     #[error("{TASKS_MAX} tasks are known, later rounds among them; admit fewer (risk.tasks_max)")]
     TooManyTasks,
     /// The task is not known.
@@ -237,7 +237,7 @@ pub enum StepError {
     UnknownSlice {
         /// The lane.
         lane: LaneId,
-        /// The slice given.
+        /// The slice in the input.
         slice: i64,
     },
     /// A service time of a slice is negative.
@@ -245,13 +245,13 @@ pub enum StepError {
     NegativeSliceTime {
         /// The slice.
         slice: i64,
-        /// The time given.
+        /// The time in the input.
         service_ns: i64,
     },
-    /// The prices answer a question that was not asked.
+    /// The prices answer a question that was never asked.
     #[error("question {question} for prices was not asked; questions below {question_next} were")]
     UnknownQuestion {
-        /// The question given.
+        /// The question in the input.
         question: i64,
         /// Number of the next question.
         question_next: i64,
@@ -263,12 +263,12 @@ pub enum StepError {
     BadPrices {
         /// The question.
         question: i64,
-        /// Kinds in it.
+        /// Kinds in the question.
         kinds: usize,
-        /// Prices given.
+        /// Number of prices.
         prices: usize,
     },
-    /// A text of a command is too long to be recorded and repeated.
+    /// A text of a command is too long for the journal and the answer.
     #[error(
         "a text of a command has {bytes} bytes; it may have up to {TEXT_BYTES_MAX}: answer it without the scheduler"
     )]
@@ -287,34 +287,34 @@ pub enum StepError {
     /// The bytes are not a network.
     #[error(transparent)]
     BadNetwork(NetworkError),
-    /// A network was given under another hash than its own.
+    /// The hash of a network differs from the hash that the input names.
     #[error("the network has the hash {hash}, but was given as {named}")]
     OtherNetworkHash {
-        /// The hash under which it was given.
+        /// The hash in the input.
         named: String,
-        /// Its own hash.
+        /// The hash of the bytes.
         hash: String,
     },
-    /// A network is for another number of lanes.
+    /// A network accepts only another number of lanes.
     #[error(
         "the network {hash} is for {for_lanes} lanes, but there are {lanes}. Train one for {lanes} lanes, or \
          one of the improved architecture, which fits any number"
     )]
     NetworkLanes {
-        /// Its hash.
+        /// Hash of the network.
         hash: String,
-        /// Lanes that it is for.
+        /// Number of lanes that it accepts.
         for_lanes: usize,
-        /// Lanes of the process.
+        /// Number of lanes of the process.
         lanes: usize,
     },
-    /// A network was given a second time.
+    /// A network was added twice.
     #[error("the network {hash} was given before; give each network once after Started")]
     NetworkThere {
-        /// Its hash.
+        /// Hash of the network.
         hash: String,
     },
-    /// The process has as many networks as it may have.
+    /// The process has the greatest allowed number of networks.
     #[error("there are {NETWORKS_MAX} networks already, and there may be no more")]
     TooManyNetworks,
 }

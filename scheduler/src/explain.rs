@@ -1,7 +1,7 @@
-//! Explanations: the alternatives of a decision, the figures behind it, and what would have changed it.
+//! Explanations: the alternatives of a decision, the figures behind it, and the changes that would have changed it.
 //!
-//! No explanation is stored. The step is taken again on a copy of the state before it, and broken off where the
-//! decision was made. The rules then tell in their own terms what they looked at there.
+//! No explanation is stored. The step is repeated on a copy of the state before it, and stopped just before the
+//! decision. The rules then report what they compare in that state.
 
 mod lane;
 #[cfg(feature = "lab")]
@@ -27,11 +27,11 @@ pub use lane::{GroupElsewhere, LaneExplanation};
 pub struct Explanation {
     /// The decision.
     pub decision: Decision,
-    /// All alternatives, including the chosen one. It is empty for decisions that follow from their input alone.
+    /// All alternatives, including the chosen one. It is empty if the decision follows from its input alone.
     pub choices: Vec<Choice>,
-    /// Figures and their thresholds, for rules that did not only choose among lanes or tasks.
+    /// Figures and their thresholds, for rules that compare more than lanes or tasks.
     pub measures: Vec<Measure>,
-    /// Differences that would have changed the decision.
+    /// Changes that would have changed the decision.
     pub otherwise: Vec<Otherwise>,
 }
 
@@ -40,10 +40,10 @@ impl Scheduler {
     /// those of the step.
     ///
     /// # Errors
-    /// If this state refuses the input, because it is not the state in which the input was decided.
+    /// This state refuses the input, because it is not the state before the recorded step.
     ///
     /// # Panics
-    /// If the step has no decision of this index.
+    /// The step has no decision with this index.
     pub fn explain(&self, at_ns: i64, input: &Input, index: usize) -> Result<Explanation, StepError> {
         let (mut after, mut decisions) = (self.clone(), Vec::new());
         after.step(at_ns, input, &mut decisions)?;
@@ -84,8 +84,8 @@ impl Scheduler {
         })
     }
 
-    /// All lanes as placement would see them if a group had none now, with their scores. The lane that the group is on
-    /// is the chosen one. The list is empty if there is no such group.
+    /// All lanes as placement would see them if the group had none now, with their scores. The group's present lane is
+    /// marked as chosen. The list is empty if there is no such group.
     pub fn lanes_for(&self, partition: PartitionId, group: GroupIndex) -> Vec<Choice> {
         let Some(life) = &self.life else { return Vec::new() };
         let owner = life.partitions.get(&partition).and_then(|partition| {
@@ -95,9 +95,9 @@ impl Scheduler {
         lane_choices(life, &accounts.unwrap_or_default(), owner)
     }
 
-    /// The state in which the decision of an index was made.
+    /// The state just before the decision with this index.
     fn before(&self, at_ns: i64, input: &Input, index: usize) -> Result<Life, StepError> {
-        // Steps that are broken off later have at least as many decisions.
+        // The later a step is stopped, the more decisions it has.
         let broken_off = |number: usize| {
             let (mut copy, mut decisions) = (self.clone(), Vec::new());
             let is_there = copy.step_until(at_ns, input, number, &mut decisions)?;
@@ -185,7 +185,7 @@ fn of_dispatch(life: &mut Life, batch: &Dispatch) -> Account {
     ];
     let choice =
         Choice { subject: Subject::Lane(batch.lane), is_chosen: true, score: None, excluded: None, terms };
-    // A row whose deadline was too near on its arrival was due at once.
+    // A row whose deadline was too near at its arrival was due at once.
     let start_by_ns = start_by_ns.filter(|start_by_ns| *start_by_ns > batch.oldest_arrival_ns);
     let mut otherwise: Vec<Otherwise> = start_by_ns.map(Otherwise::AtLatest).into_iter().collect();
     if waiting_rows < life.config.batch_rows_max {
@@ -201,7 +201,7 @@ fn of_assign(lanes: &[risk::Sighted], assign: &Assign) -> Account {
     let others = lanes.iter().filter(|lane| lane.view.lane != assign.lane && lane.score.is_some());
     let next = others.max_by_key(|lane| (lane.score, -lane.view.lane)).map(|next| {
         let less = score(assign.lane).zip(next.score).map(|(chosen, next)| chosen - next);
-        // A drawn lane may score less than the one that it was drawn instead of.
+        // A drawn lane may score less than the preferred one.
         Otherwise::Next(Subject::Lane(next.view.lane), less)
     });
     let choices = lanes.iter().map(|lane| lane_choice(lane, assign.lane)).collect();
@@ -251,7 +251,7 @@ fn of_slice(life: &mut Life, run: &RunSlice) -> Account {
         ],
     };
     let mut choices: Vec<Choice> = risk::account(life, run.lane).iter().map(choice).collect();
-    // A task may stand in two queues: with open units, and with a share of this lane.
+    // A task may be in two queues: with open units, and with a share of this lane.
     let mut seen = Vec::new();
     choices.retain(|choice| {
         !seen.contains(&choice.subject) && {
@@ -260,7 +260,7 @@ fn of_slice(life: &mut Life, run: &RunSlice) -> Account {
         }
     });
     if !choices.iter().any(|choice| choice.is_chosen) {
-        // The task was not the first of its kind: drawn, aged, stolen, or of a gang.
+        // The task was not the first of its queue, because it was drawn, aged, stolen or part of a gang.
         choices.push(Choice {
             subject: Subject::Task(run.task),
             is_chosen: true,

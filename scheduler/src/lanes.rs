@@ -1,4 +1,4 @@
-//! Lanes: the batches and slices in flight, the waiting rows and the measured speed of each.
+//! Lanes, each with its batches and slices in flight, its waiting rows and its measured speed.
 //!
 //! It owns credit accounting and service-time prediction; it must not know why a batch is released.
 
@@ -34,30 +34,30 @@ pub(crate) struct Lane {
     pub(crate) in_flight: BatchesInFlight,
     /// Smoothed service time of a row; 0 before the first completion since the lane became ready.
     pub(crate) service_ps_per_row: i64,
-    /// Predicted end of everything in flight; in the past if nothing is in flight, or if the lane is late.
+    /// Predicted end of all work in flight. It is in the past if no work is in flight, or if the lane is late.
     pub(crate) free_ns: i64,
-    /// Batches below this number are void: they were in flight when the lane was lost, or are done.
+    /// Number below which batches are void: they were in flight when the lane was lost, or are done.
     pub(crate) void_below: i64,
     pub(crate) contribution: u64,
     slice: SliceSlot,
-    /// The slice that the critical slice in the slot has passed. It goes on, and returns to the slot once the critical
-    /// one is done. Checkpoints store it after the rest.
+    /// A slice that a critical slice has passed. It continues, and returns to the slot once the critical slice is done.
+    /// Checkpoints store it after the other fields of the state.
     #[serde(skip)]
     passed: Option<Slice>,
 }
 
-/// Share of groups that a lane should have, relative to other lanes.
+/// Weight of a lane: its share of groups relative to other lanes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Weight {
     /// The part of the weight that is in effect.
     pub(crate) current: i32,
-    /// The configured weight, or the one that an operator has set.
+    /// The configured weight, or the weight that an operator has set.
     pub(crate) full: i32,
     /// Percentage of the full weight that is withheld.
     pub(crate) withheld_percent: i32,
 }
 
-/// Rows that wait for a lane.
+/// Rows that wait on the host for a lane.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Waiting {
     pub(crate) rows: i64,
@@ -68,22 +68,22 @@ pub(crate) struct Waiting {
 /// Batches that are dispatched to a lane and not completed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BatchesInFlight {
-    /// In order of dispatch.
+    /// The batches, in order of dispatch.
     pub(crate) batches: VecDeque<InFlight>,
     pub(crate) rows: i64,
     pub(crate) bytes: i64,
 }
 
-/// The one slice that a lane works on at a time.
+/// The slot for the slice that a lane works on; it has only one.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct SliceSlot {
     running: Option<Slice>,
-    /// Slices below this number are void: the lane was lost since they began.
+    /// Number below which slices are void: the lane was lost since they began.
     void_below: i64,
     contribution: u64,
 }
 
-/// A group with waiting rows, as it stands in its lane's order.
+/// A group with waiting rows, as an entry in its lane's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct QueueHead {
     pub(crate) oldest_ns: i64,
@@ -102,10 +102,10 @@ pub(crate) struct InFlight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Slice {
     pub(crate) slice: i64,
-    /// `None` once the task is forgotten; the result then does not count.
+    /// Task of the slice; `None` once the task is forgotten, so that the result does not count.
     pub(crate) task: Option<TaskId>,
     pub(crate) units: Units,
-    /// Service charged to the tenant, divided by its weight, in nanoseconds.
+    /// Service charged to the tenant in advance, divided by its weight, in nanoseconds.
     pub(crate) charged_ns: i64,
     /// Predicted end.
     pub(crate) finish_ns: i64,
@@ -170,7 +170,7 @@ impl Lane {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of the lane's slices; 0 until it has had one.
+    /// Hash of the lane's slices; 0 before its first slice.
     pub(crate) fn slice_hash(&self) -> u64 {
         let (lane, void_below) = (i64::from(self.id), self.slice.void_below);
         let passed =
@@ -204,8 +204,7 @@ impl Lane {
         self.in_flight.batches.is_empty()
     }
 
-    /// True if the lane is ready and has nothing to do. Rows that wait for an idle lane are dispatched before this is
-    /// called.
+    /// True if the lane is ready and has no work. Rows that wait for an idle lane are dispatched before this is called.
     pub(crate) fn is_free(&self) -> bool {
         self.ready && self.is_idle() && self.waiting.queues.is_empty() && self.slice.running.is_none()
     }
@@ -236,7 +235,7 @@ impl Lane {
         !self.is_idle() || !self.waiting.queues.is_empty()
     }
 
-    /// True if a slice that is reported done no longer counts, because the lane was lost since it began.
+    /// True if the result of a slice no longer counts, because the lane was lost since it began.
     pub(crate) fn is_void_slice(&self, slice: i64) -> bool {
         (0..self.slice.void_below).contains(&slice)
     }
@@ -251,12 +250,12 @@ impl Lane {
         self.ready && self.service.is_full()
     }
 
-    /// Books a slice with its predicted duration on a lane that has no slice, or one that this slice passes.
+    /// Books a slice with its predicted duration, on a lane that has no slice or one that this slice passes.
     pub(crate) fn start_slice(&mut self, slice: Slice, predicted_ns: i64, hash: &mut StateHash) {
         debug_assert!(self.ready && self.passed.is_none(), "a slice passes one other");
         self.free_ns = match self.is_free() {
             true => slice.finish_ns,
-            // Predicted as if the slice waited for the batches, although it runs beside them.
+            // The prediction assumes that the slice waits for the batches, although it runs concurrently.
             false => self.free_ns.max(slice.finish_ns - predicted_ns).saturating_add(predicted_ns),
         };
         self.passed = self.slice.running.replace(slice);
@@ -278,7 +277,7 @@ impl Lane {
         slice
     }
 
-    /// Marks the slices of a forgotten task as void.
+    /// Detaches the slices of a forgotten task from it, so that their results do not count.
     pub(crate) fn void_slice(&mut self, task: TaskId, hash: &mut StateHash) {
         let of_task =
             self.slice.running.iter_mut().chain(&mut self.passed).filter(|slice| slice.task == Some(task));
@@ -295,7 +294,7 @@ impl Lane {
         }
     }
 
-    /// Rows that the lane may still take; 0 if it may take no batch at all.
+    /// Rows that the lane may still get; 0 if it may get no batch at all.
     pub(crate) fn rows_left(&self, config: &SchedulerConfig) -> i64 {
         if !self.ready || self.in_flight.batches.len() >= config.lane_batches_max as usize {
             return 0;
@@ -303,7 +302,7 @@ impl Lane {
         (config.lane_credit_rows - self.in_flight.rows).max(0)
     }
 
-    /// Bytes that the lane may still take.
+    /// Bytes that the lane may still get.
     pub(crate) fn bytes_left(&self, config: &SchedulerConfig) -> i64 {
         (config.lane_credit_bytes - self.in_flight.bytes).max(0)
     }
@@ -315,7 +314,7 @@ impl Lane {
 
     /// Puts a group into the lane's order.
     pub(crate) fn enqueue(&mut self, head: QueueHead) {
-        // Rows that have just arrived come last.
+        // Rows that have just arrived come last in the order.
         let is_last = self.waiting.queues.back().is_none_or(|last| *last < head);
         let at = match is_last {
             true => self.waiting.queues.len(),
@@ -329,14 +328,14 @@ impl Lane {
     pub(crate) fn dequeue(&mut self, head: QueueHead) {
         let at = self.waiting.queues.partition_point(|other| *other < head);
         let removed = self.waiting.queues.remove(at);
-        // Every group with waiting rows and a lane stands in that lane's order under its oldest arrival.
+        // Every group with waiting rows and a lane is in that lane's order, under its oldest arrival.
         assert_eq!(removed, Some(head), "a group with waiting rows is missing in its lane's order");
     }
 
     /// Books a batch as in flight; returns its predicted end.
     pub(crate) fn dispatch(&mut self, at_ns: i64, batch: InFlight, hash: &mut StateHash) -> i64 {
         self.free_ns = self.free_ns.max(at_ns) + self.predicted_ns(batch.rows);
-        // Bounds the sum of predictions, so that it fits into i64 however many batches are queued.
+        // The bound keeps the sum of predictions within i64, however many batches are queued.
         self.free_ns = self.free_ns.min(at_ns + DURATION_NS_MAX);
         self.in_flight.rows += batch.rows;
         self.in_flight.bytes += batch.bytes;
@@ -358,14 +357,15 @@ impl Lane {
             0 => sample,
             known => known + (sample - known) / SERVICE_SMOOTHING,
         };
-        // Predicted as if batches waited for a slice; at most they share the processor with it.
+        // The prediction assumes that batches wait for a slice; at most they share the processor with it.
         let begin_ns = self.slice.running.map_or(at_ns, |slice| slice.finish_ns.max(at_ns));
         self.free_ns = begin_ns + self.predicted_ns(self.in_flight.rows);
         self.refresh(hash);
         done.rows
     }
 
-    /// Marks the lane lost and its work in flight void. Its groups and its units of tasks have been taken away before.
+    /// Marks the lane lost and its work in flight void. The caller has already taken away its groups and its units of
+    /// tasks.
     pub(crate) fn lose(&mut self, batch_next: i64, slice_next: i64, hash: &mut StateHash) {
         debug_assert!(self.groups_placed == 0 && self.waiting.queues.is_empty(), "a lost lane owns nothing");
         for batch in self.in_flight.batches.drain(..) {
@@ -392,7 +392,7 @@ mod tests {
         Lane::new(&LaneSpec::new(0, "cpu:0", 1), ClassId::of_kind(LaneKind::Host))
     }
 
-    /// Runs batches of (rows, service) one after the other and compares the estimate after each.
+    /// Runs batches of (rows, service time) one after the other, and compares the estimate after each.
     fn check_estimate(batches: &[(i64, i64)], estimates_ps: &[i64]) {
         let mut hash = StateHash::default();
         let mut lane = lane();
@@ -410,7 +410,7 @@ mod tests {
         check_estimate(&[(10, 1_000)], &[100_000]);
         check_estimate(&[(10, 1_000), (10, 1_800), (10, 1_800)], &[100_000, 110_000, 118_750]);
         check_estimate(&[(10, 1_000), (10, 200)], &[100_000, 90_000]);
-        // A service time of zero counts as very short, not as unknown; an endless one is cut.
+        // A service time of zero counts as very short, not as unknown; an excessive one is limited.
         check_estimate(&[(10, 0), (1, i64::MAX)], &[1, 1 + (SERVICE_PS_PER_ROW_MAX - 1) / 8]);
     }
 

@@ -1,7 +1,7 @@
-//! Knowledge beside lanes, partitions and tasks: one field for each feature that has a memory of its own.
+//! Knowledge that belongs to no lane, partition or task: one field for each feature with a memory of its own.
 //!
-//! It stands after the rest of the state in a checkpoint ([`crate::checkpoint`]). A field with its default adds
-//! nothing to the state hash, so that states from before the feature keep their hashes.
+//! A checkpoint stores it after the rest of the state ([`crate::checkpoint`]). A field with its default adds nothing to
+//! the state hash, so that states from before the feature keep their hashes.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::risk::Shadows;
 use crate::risk::bandit::Bandit;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Knowledge that policies have learnt, and fields that stand apart in a checkpoint.
+/// Knowledge that policies have learnt, and fields that checkpoints store separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Learnt {
     /// Networks that policies may name.
@@ -24,18 +24,18 @@ pub(crate) struct Learnt {
     pub(crate) later: Later,
 }
 
-/// Fields that stand after [`Learnt`] in a checkpoint.
+/// Fields that a checkpoint stores after [`Learnt`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Later {
     /// Autoscaling; `None` if it is off.
     pub(crate) autoscale: Option<autoscale::Live>,
-    /// Policies in the shadow; `None` if there are none.
+    /// Shadow policies; `None` if there are none.
     pub(crate) shadows: Option<Shadows>,
     /// Rules in force, which are part of the hash of the configuration.
     #[serde(skip)]
     pub(crate) rules: Rules,
-    /// True if the slice that was due to the longest-waiting aged task passed another one instead. The next slice that
-    /// passes none is then for that task. The field came after checkpoint version 4.
+    /// True if the slice that was due for the longest-waiting aged task went to a task that passed another slice. The
+    /// next slice that passes none is then for the aged task. The field was added after checkpoint version 4.
     #[serde(skip)]
     pub(crate) owes_aged: bool,
 }
@@ -51,7 +51,7 @@ impl Default for Rules {
 }
 
 impl Later {
-    /// Sets whether a slice is owed to an aged task.
+    /// Sets `owes_aged`.
     pub(crate) fn owe_aged(&mut self, owes: bool, hash: &mut StateHash) {
         let mut before = self.owed_hash();
         self.owes_aged = owes;
@@ -59,14 +59,14 @@ impl Later {
         hash.replace(&mut before, now);
     }
 
-    /// Hash of the debt; 0 if nothing is owed.
+    /// Hash of `owes_aged`; 0 if it is false.
     fn owed_hash(&self) -> u64 {
         if self.owes_aged { hash_component(Component::AgedOwed, []) } else { 0 }
     }
 }
 
 impl Learnt {
-    /// No knowledge, under these rules.
+    /// The initial state under these rules.
     pub(crate) fn by_rules(rules: i32) -> Self {
         Self { later: Later { rules: Rules(rules), ..Later::default() }, ..Self::default() }
     }

@@ -1,10 +1,10 @@
 //! Everything that the scheduler knows in one process life, from one `Started` to the next.
 //!
-//! The module owns the state, and the steps that several rules share (taking groups from lanes, dropping what waits).
+//! The module owns the state, and the steps that several rules share (taking groups from lanes, dropping waiting rows).
 //! It must not decide anything: placement, dispatch and backpressure do.
 //!
-//! It holds the state of each rule, and each rule sees the others' state through it. So the module and the rules know
-//! each other: they are one state machine, cut by decisions.
+//! It holds the state of each rule, and each rule sees the others' state through it. So the module and the rules depend
+//! on each other: they are one state machine, divided by kinds of decisions.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ use crate::routing::Routing;
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::topology::Topology;
 
-/// The state after a `Started`.
+/// The state since a `Started` input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Life {
     pub(crate) config: SchedulerConfig,
@@ -48,7 +48,7 @@ pub(crate) struct Life {
     pub(crate) counts: Counts,
     pub(crate) rebalancing: Rebalancing,
     pub(crate) breakers: Breakers,
-    /// Checkpoints store it after the rest.
+    /// Checkpoints store it after the other fields.
     #[serde(skip)]
     pub(crate) learnt: Learnt,
     pub(crate) hash: StateHash,
@@ -62,17 +62,18 @@ pub(crate) struct Clock {
     pub(crate) at_ns: i64,
     /// Number of the next batch.
     pub(crate) batch_next: i64,
-    /// The pending wake. Dispatch and tasks ask for it; a step at or past its time, or `Woke`, spends it.
+    /// The time of the pending wake. Dispatch and tasks request wakes; a step at or past the time, or `Woke`, clears
+    /// it.
     pub(crate) wake_at_ns: Option<i64>,
     pub(crate) draining: bool,
 }
 
-/// Counts of groups and lanes by state, so that steps need not count them.
+/// Counts of groups and lanes by state, so that steps need not walk over them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Counts {
     /// Groups of assigned partitions, placed or not.
     pub(crate) groups_assigned: i64,
-    /// Groups among them that no lane owns.
+    /// Groups of assigned partitions that no lane owns.
     pub(crate) groups_unplaced: i64,
     /// Groups seen in this life.
     pub(crate) groups_seen: i64,
@@ -86,14 +87,15 @@ pub(crate) struct Step {
     /// Partitions whose waiting rows changed in this step; empty between steps.
     #[serde(skip)]
     pub(crate) touched: Vec<PartitionId>,
-    /// Most bytes of decisions in a step, roughly; 0: no limit.
+    /// Most bytes of decisions in a step, approximately; 0: no limit.
     pub(crate) bytes_max: i64,
-    /// Room that is left in the step.
+    /// Remaining room of the step.
     #[serde(skip)]
     pub(crate) room: Room,
-    /// True if groups that could be placed wait for room. It follows from the groups, so it is no part of the hash.
+    /// True if groups without a lane wait only for room in a step. It follows from the groups, so it is not part of the
+    /// hash.
     pub(crate) is_placing: bool,
-    /// The lane that training wants for the next pushed task; `None` in production.
+    /// The lane that training has chosen for the next pushed task; `None` in production.
     #[serde(skip)]
     pub(crate) steered: Option<LaneId>,
 }
@@ -162,7 +164,7 @@ impl Life {
 
     pub(crate) fn config_hash(&self) -> u64 {
         let config = &self.config;
-        // A configuration without a field keeps the hash that it had before the field existed.
+        // A field that is not configured adds nothing to the hash, which therefore stays as before the field existed.
         let route = match config.route_interval_ns {
             0 => 0,
             interval_ns => hash_component(Component::Config, [interval_ns]),
@@ -230,7 +232,7 @@ impl Life {
         self.hash.replace_clock(now);
     }
 
-    /// Asks for a wake at this time, unless an earlier one is pending.
+    /// Requests a wake at this time, unless an earlier one is pending.
     pub(crate) fn wake_by(&mut self, at_ns: i64, decisions: &mut Vec<Decision>) {
         if at_ns < self.clock.wake_at_ns.unwrap_or(i64::MAX) {
             self.clock.wake_at_ns = Some(at_ns);
@@ -238,7 +240,7 @@ impl Life {
         }
     }
 
-    /// Marks a lane lost; its groups have been taken away before.
+    /// Marks a lane lost; the caller has already taken its groups away.
     pub(crate) fn lose_lane(&mut self, lane: LaneId) {
         risk::lane_lost(self, lane);
         balance::forget_lane(self, lane);
@@ -246,7 +248,7 @@ impl Life {
         self.lanes[lane as usize].lose(self.clock.batch_next, slice_next, &mut self.hash);
     }
 
-    /// Takes all groups from a lane; their waiting rows go on waiting.
+    /// Takes all groups from a lane; their waiting rows keep waiting.
     pub(crate) fn take_groups(&mut self, lane: LaneId) {
         self.balance.sums = None;
         let Self { lanes, partitions, hash, counts, .. } = self;
@@ -286,8 +288,8 @@ impl Life {
         }
     }
 
-    /// Clears a partition: its groups leave their lanes, its waiting rows are dropped, its pause is forgotten. It is
-    /// left in the given phase with no groups.
+    /// Clears a partition: takes its groups from their lanes, drops its waiting rows, and forgets its pause. The
+    /// partition is left in the given phase, without groups.
     pub(crate) fn clear_partition(&mut self, partition: PartitionId, phase: PartitionPhase) {
         self.balance.sums = None;
         let Self { lanes, partitions, hash, .. } = self;

@@ -3,13 +3,13 @@
 /// Bits after the binary point.
 pub const FRACTION_BITS: u32 = 32;
 
-/// `⌊log₂(value) · 2³²⌋` of a positive value, or a few units less; it never falls as `value` rises.
+/// `⌊log₂(value) · 2³²⌋` of a positive value, or a few units less; it is monotonic.
 ///
 /// # Panics
-/// If the value is 0.
+/// The value is 0.
 ///
-/// The exponent is the position of the highest bit. The fraction comes bit by bit: squaring the mantissa doubles its
-/// logarithm, and the bit is 1 if the square is 2 or more. See Knuth, TAOCP 1.2.2, exercise 25.
+/// The exponent is the position of the highest bit. The fraction is computed bit by bit: squaring the mantissa doubles
+/// its logarithm, and the bit is 1 if the square is 2 or more. See Knuth, TAOCP 1.2.2, exercise 25.
 pub fn log2(value: u64) -> u64 {
     log2_to(value, FRACTION_BITS)
 }
@@ -35,20 +35,20 @@ pub(crate) fn log2_16(value: i64) -> i64 {
     log2_to(value.max(1) as u64, 16) as i64
 }
 
-/// A logarithm with 16 bits after the point in thousandths, rounded towards 0.
+/// Converts a logarithm with 16 bits after the point to thousandths, rounded towards 0.
 pub(crate) fn milli(log2: i64) -> i64 {
     log2 * 1_000 / (1 << 16)
 }
 
-/// `2^(log / 2³²)`, rounded down, with a relative error of up to 2⁻³⁰; `u64::MAX` if it is larger than that.
+/// `2^(log / 2³²)`, rounded down, with a relative error of up to 2⁻³⁰; `u64::MAX` if the result does not fit.
 ///
-/// The fraction is a product: one factor for each of its bits, 2 to the power of that bit.
+/// The fraction is a product with a factor for each of its bits: 2 to the power of that bit's value.
 pub fn exp2(log: u64) -> u64 {
     let exponent = log >> FRACTION_BITS;
     if exponent >= 64 {
         return u64::MAX;
     }
-    // In [1, 2), with 63 bits after the point.
+    // The mantissa in [1, 2), with 63 bits after the point.
     let mut mantissa = 1u64 << 63;
     for (bit, root) in ROOTS.iter().enumerate() {
         if log >> (FRACTION_BITS as usize - 1 - bit) & 1 == 1 {
@@ -58,7 +58,7 @@ pub fn exp2(log: u64) -> u64 {
     mantissa >> (63 - exponent)
 }
 
-/// 2 to the power of 1/2, 1/4, 1/8 and so on, with 63 bits after the point. Each is the square root of the one before.
+/// 2 to the powers 1/2, 1/4, 1/8 and so on, with 63 bits after the point. Each is the square root of the previous one.
 const ROOTS: [u64; FRACTION_BITS as usize] = {
     let mut roots = [0; FRACTION_BITS as usize];
     let mut last = 1u128 << 64;

@@ -1,7 +1,7 @@
 //! The state machine: one input in, decisions out.
 //!
 //! It owns the order of the rules: the input, the end of tasks, releases from lanes, dispatch, slices for free lanes,
-//! and backpressure. The next step does what a step has no room for. The module must not hold rules of its own.
+//! and backpressure. Work without room in a step is left to the next one. The module must not contain rules itself.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{
@@ -23,17 +23,17 @@ use crate::{
 /// The scheduler. See the crate's documentation for the duties of the shell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Scheduler {
-    /// `None` before the first `Started`.
+    /// The state; `None` before the first `Started`.
     pub(crate) life: Option<Life>,
 }
 
 impl Scheduler {
-    /// A scheduler that knows nothing; the first input must be [`Input::Started`].
+    /// A scheduler without state; the first input must be [`Input::Started`].
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Applies one input at a time in ns since the epoch, and appends the decisions that follow from it.
+    /// Applies an input at the time `at_ns`, in ns since the epoch, and appends the resulting decisions.
     ///
     /// # Errors
     ///
@@ -57,8 +57,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Applies an input again, without the decision of this number among those that ask for room, and without what
-    /// follows it. Returns true if there is such a decision. The scheduler is then good only for inspection.
+    /// Repeats a step, but leaves out a decision and everything after it: the decision with this number among those
+    /// that need room. Returns true if there is such a decision. The scheduler may then only be inspected.
     pub(crate) fn step_until(
         &mut self,
         at_ns: i64,
@@ -76,7 +76,7 @@ impl Scheduler {
 
     /// Hash of the whole state, for the journal's chain: 0 before the first `Started`.
     ///
-    /// It is kept as the state changes; this only reads it.
+    /// It is updated as the state changes; this function only reads it.
     pub fn state_hash(&self) -> u64 {
         self.life.as_ref().map_or(0, |life| life.hash.value())
     }
@@ -94,14 +94,14 @@ fn take_step(life: &mut Life, at_ns: i64, input: &Input, decisions: &mut Vec<Dec
         return;
     }
     risk::settle(life, decisions);
-    // Ended tasks may free lanes that waited for a gang.
+    // The end of tasks may free lanes that waited for a gang.
     risk::shed(life, decisions);
     if life.step.room.is_broken_off() {
         return;
     }
     risk::ask_prices(life, decisions);
     let probe_ns = breaker::probe(life, decisions);
-    // Work that leaves a lane may make room for what waited behind it; tasks get what ticks leave.
+    // Work that leaves a lane may make room for work behind it. Tasks get the lanes that ticks leave free.
     service::evacuate(life, decisions);
     routing::release(life, decisions);
     balance::release(life, decisions);
@@ -150,16 +150,16 @@ fn apply(life: &mut Life, input: &Input, decisions: &mut Vec<Decision>) {
             }
         }
         Input::TaskDropped(dropped) => risk::drop_task(life, dropped.task),
-        // The journal has it for those who account for the log; it decides nothing.
+        // The journal records it for accounts of the log; it decides nothing.
         Input::Sealed(_) => {}
         Input::Priced(priced) => risk::priced(life, priced),
         Input::Sampled(sampled) => breaker::sampled(life, sampled.lane, &sampled.sample, decisions),
         Input::Control(command) => control::obey(life, command, decisions),
-        // The journal has it for replays that begin here; it decides nothing.
+        // The journal records it for replays that begin here; it decides nothing.
         Input::Checkpoint(_) => {}
-        // The journal has it for those who ask what outputs waited for; it decides nothing.
+        // The journal records it so that waiting times of outputs can be explained; it decides nothing.
         Input::CommitEnded(_) => {}
-        // The journal has it for the next owner of a partition; it decides nothing.
+        // The journal records it for the next owner of a partition; it decides nothing.
         Input::Positions(_) => {}
         Input::Trained(trained) => life.learnt.networks.add(trained, &mut life.hash),
     }
@@ -235,7 +235,7 @@ fn complete(life: &mut Life, completed: &Completed, decisions: &mut Vec<Decision
     balance::learn(life, completed.lane, class, ServicePoint { rows, service_ns });
 }
 
-/// Places a group again that a lane has given back.
+/// Places a group again after a lane has given it back.
 fn take_back(life: &mut Life, released: &Released, decisions: &mut Vec<Decision>) {
     let key = GroupKey { partition: released.partition, group: released.group };
     balance::moved(life, key, released.lane);

@@ -1,4 +1,4 @@
-//! Names of tenants and of kinds of tasks, which several tables share.
+//! Names of tenants and of kinds of tasks, shared by several tables.
 
 use std::borrow::Borrow;
 use std::ops::Deref;

@@ -1,6 +1,7 @@
-//! Networks that policies may name. [`Trained`] gives each of them once in a process life, and its hash identifies it.
+//! Networks that policies may name. The input [`Trained`] adds each of them once in a process life, and its hash
+//! identifies it.
 //!
-//! The module owns which networks exist; it must not know what a policy asks of one.
+//! The module owns the set of networks; it must not know how policies use them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +16,14 @@ use crate::error::StepError;
 use crate::policy::task::dqn;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// An entry of the journal has less than 512 KiB, and all networks together have to fit into a checkpoint.
+/// An entry of the journal has less than 512 KiB, and all networks together must fit into a checkpoint.
 const _: () = assert!(BYTES_MAX <= 256 << 10 && NETWORKS_MAX * BYTES_MAX <= 1 << 20);
 
 /// The known networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Vec<u8>>", into = "Vec<Vec<u8>>")]
 pub(crate) struct Networks {
-    /// Networks by hash. Copies of the state, which explanations make, share them.
+    /// Networks by hash. Copies of the state, as for explanations, share them.
     by_hash: BTreeMap<String, Arc<Network>>,
 }
 
@@ -32,7 +33,7 @@ impl Networks {
         let network = Network::from_bytes(&trained.network.0).map_err(StepError::BadNetwork)?;
         let hash = network.hash();
         if hash != trained.hash {
-            // The text of a wrong hash may be long.
+            // The input's wrong hash may be a long text, so it is cut.
             let named = trained.hash.chars().take(hash.len()).collect();
             return Err(StepError::OtherNetworkHash { named, hash });
         }
@@ -58,7 +59,7 @@ impl Networks {
         self.by_hash.get(hash).map(|network| &**network)
     }
 
-    /// All networks by hash, as they were given.
+    /// All networks by hash, as inputs that add them.
     pub(crate) fn told(&self) -> impl Iterator<Item = Trained> {
         let told = |(hash, network): (&String, &Arc<Network>)| Trained {
             hash: hash.clone(),
@@ -67,7 +68,8 @@ impl Networks {
         self.by_hash.iter().map(told)
     }
 
-    /// The hash of the one network that a policy names, in full or in part; or why there is none.
+    /// The hash of the only network that matches a policy's full or shortened hash; an error text if there is no such
+    /// network, or several.
     pub(crate) fn named(&self, policy: &str) -> Result<&str, String> {
         let hashes = || self.by_hash.keys().map(|hash| dqn::name(hash)).collect::<Vec<_>>().join(", ");
         let Some(prefix) = dqn::prefix_of(policy) else {
@@ -90,7 +92,7 @@ impl Networks {
     }
 }
 
-/// Contribution of a network to the state hash; its own hash stands for its bytes.
+/// Contribution of a network to the state hash; its own hash represents its bytes.
 fn hash_of(hash: &str) -> u64 {
     hash_component(Component::Network, [xxh3_64(hash.as_bytes()) as i64])
 }

@@ -15,13 +15,13 @@ use crate::state_hash::{Component, StateHash, hash_component};
 pub enum PartitionPhase {
     /// Not owned.
     Revoked = 0,
-    /// The shell has to restore it after a lane was lost.
+    /// Waits until the shell has restored it after a lane was lost.
     Restoring = 1,
-    /// Owned, and its groups are placed as soon as a lane is ready.
+    /// Owned; its groups are placed as soon as a lane is ready.
     Assigned = 2,
 }
 
-/// One partition, kept for the whole process life because epochs must not fall.
+/// One partition; it is kept for the whole process life, because epochs must not fall.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Partition {
     pub(crate) id: PartitionId,
@@ -80,7 +80,7 @@ impl Partition {
     }
 }
 
-/// One symbol group: its owner, and the rows that wait for it, oldest first.
+/// One symbol group: its owner, and its waiting rows, oldest first.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Group {
     /// The lane that owns it; `None` until it is placed.
@@ -89,22 +89,22 @@ pub(crate) struct Group {
     pub(crate) epoch: i64,
     pub(crate) waiting_rows: i64,
     pub(crate) chunks: Chunks,
-    /// The lane that has to give back its state before it is placed again.
+    /// The lane that must give back the group's state before the group is placed again; `None` if there is none.
     pub(crate) leaving: Option<LaneId>,
-    /// The kind of lanes that it is placed on then, if one is ready.
+    /// The kind of lanes on which the group is to be placed after that, if one is ready.
     pub(crate) bound_for: Option<LaneKind>,
-    /// Rows that all lanes of its kind get together, judged by its own batches and smoothed; 0 before the first, and
-    /// without routing.
+    /// Smoothed number of rows that all lanes of its kind get together, sampled at its own batches; 0 before the first,
+    /// and without routing.
     pub(crate) together_rows: i64,
-    /// Its own rows in a batch, smoothed; 0 before the first, and without routing.
+    /// Smoothed number of its own rows in a batch; 0 before the first, and without routing.
     pub(crate) own_rows: i64,
-    /// Measurements of it, if the placement policy uses them.
+    /// Measurements of the group, if the placement policy uses them.
     pub(crate) work: GroupWork,
     pub(crate) contribution: u64,
     pub(crate) route_contribution: u64,
 }
 
-/// Share by which a batch moves the estimates of a group's batches: 1/8.
+/// Share by which a batch moves `together_rows` and `own_rows`: 1/8.
 const BATCH_SMOOTHING: i64 = 8;
 
 /// Rows of one group that arrived at one time.
@@ -115,17 +115,17 @@ pub(crate) struct Chunk {
     pub(crate) bytes: i64,
 }
 
-/// Waiting rows of a group, oldest first. Most groups have at most one chunk, which is faster to reach here than on the
-/// heap.
+/// Waiting rows of a group, oldest first. Most groups have at most one chunk, which is faster to access in place than
+/// on the heap.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "VecDeque<Chunk>")]
 pub(crate) struct Chunks {
     first: Option<Chunk>,
-    /// Empty while there is no first chunk.
+    /// Further chunks; empty while there is no first one.
     rest: VecDeque<Chunk>,
 }
 
-/// Identity of a group, which its components in the state hash contain.
+/// Identity of a group, a part of every hash about the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct GroupKey {
     pub(crate) partition: PartitionId,
@@ -143,7 +143,7 @@ impl Group {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// True if its state is on this lane.
+    /// True if the group's state is on this lane.
     pub(crate) fn is_with(&self, lane: LaneId) -> bool {
         self.lane.or(self.leaving) == Some(lane)
     }
@@ -174,8 +174,8 @@ impl Group {
         hash.replace(&mut self.route_contribution, now);
     }
 
-    /// Learns from a batch with `own_rows` of the group. All lanes together would get `together_rows` in batches of
-    /// that size.
+    /// Learns from a batch with `own_rows` of the group. `together_rows` are the rows that all lanes together would get
+    /// in batches of that size.
     pub(crate) fn learn_batch(
         &mut self,
         key: GroupKey,
@@ -196,7 +196,7 @@ impl Group {
         self.chunks.front().map(|chunk| chunk.arrived_ns)
     }
 
-    /// Appends rows to the queue. Rows of one time are one chunk, so that a chunk's time identifies it.
+    /// Appends rows to the queue. Rows with the same arrival time form one chunk, so that the time identifies it.
     pub(crate) fn push(&mut self, key: GroupKey, new: Chunk, hash: &mut StateHash) {
         self.waiting_rows += new.rows;
         if let Some(last) = self.chunks.back_mut()
@@ -212,7 +212,8 @@ impl Group {
         self.chunks.push_back(new);
     }
 
-    /// Takes at most `rows_max` rows with at most `bytes_max` bytes from the head of the queue; returns rows and bytes.
+    /// Takes at most `rows_max` rows with at most `bytes_max` bytes from the head of the queue; returns the numbers of
+    /// rows and bytes.
     pub(crate) fn take(
         &mut self,
         key: GroupKey,
@@ -243,7 +244,7 @@ impl Group {
         (rows, bytes)
     }
 
-    /// Drops everything that waits, and the estimates of its batches.
+    /// Drops all waiting rows, and the estimates of the group's batches.
     pub(crate) fn clear(&mut self, key: GroupKey, hash: &mut StateHash) {
         for chunk in std::mem::take(&mut self.chunks).iter() {
             hash.remove(chunk.hash(key));
@@ -305,7 +306,7 @@ impl Chunk {
         )
     }
 
-    /// Bytes of the first `rows` rows: a proportional share, rounded down; the last rows carry the rest.
+    /// Bytes of the first `rows` rows: a proportional share, rounded down. The last rows carry the remainder.
     pub(crate) fn weight_of(&self, rows: i64) -> i64 {
         if rows == self.rows {
             return self.bytes;
@@ -313,7 +314,7 @@ impl Chunk {
         (i128::from(self.bytes) * i128::from(rows) / i128::from(self.rows)) as i64
     }
 
-    /// Most rows with a weight of at most `bytes`.
+    /// Most rows whose share of the bytes is at most `bytes`.
     pub(crate) fn rows_within(&self, bytes: i64) -> i64 {
         debug_assert!(bytes >= 0, "limits are what is left, at least nothing");
         if self.bytes <= bytes {

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! The module owns the choice and its record; it must not know rows or credits. Groups stay until their partition is
-//! restored, assigned again or revoked, or until their lane has to release them (`routing`, `balance`, `service`,
-//! `rebalance`). A lane that is ready again after a loss gets groups that nobody owns; groups that are best placed on
-//! it come by `rebalance`.
+//! restored, assigned again or revoked, or until their lane must release them (`routing`, `balance`, `service`,
+//! `rebalance`). A lane that is ready again after a loss gets groups that no lane owns; `rebalance` moves groups that
+//! are best placed on it.
 
 use warptape_events::journal::{
     Candidate, Decision, Exclusion, ExclusionReason, LaneId, LaneKind, PartitionId, Place, PolicyRef, Route,
@@ -28,7 +28,7 @@ use crate::topology::Topology;
 /// Probability of a deterministic policy's choice, in parts per million.
 const PROPENSITY_CERTAIN_PPM: i32 = 1_000_000;
 
-/// Counter of a group: the address of its draws in every stream.
+/// Counter of a group: the address of its draws in every random stream.
 fn counter_of(key: GroupKey) -> i64 {
     (i64::from(key.partition) << 32) | i64::from(key.group)
 }
@@ -116,7 +116,7 @@ pub(crate) fn place_all(life: &mut Life, decisions: &mut Vec<Decision>) {
     }
 }
 
-/// Everything that decides on a lane for a group.
+/// Everything on which the choice of a lane for a group depends.
 struct Rule<'a> {
     policy: PlacementPolicy,
     stream: i64,
@@ -130,7 +130,8 @@ struct Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// Why each lane is no candidate; `None` if it is one. `groups_placed` is the number of other groups on a lane.
+    /// For each lane the reason that excludes it; `None` for candidates. `groups_placed` is the number of other groups
+    /// on a lane.
     fn exclusions(
         &self,
         lanes: &[Lane],
@@ -148,7 +149,8 @@ impl Rule<'_> {
         exclusions
     }
 
-    /// Reason why a lane with `groups_placed` other groups is no candidate by itself; `None` if it is one.
+    /// Reason that excludes a lane with `groups_placed` other groups, without regard to other lanes; `None` if it is a
+    /// candidate.
     fn exclusion(&self, lane: &Lane, groups_placed: i32) -> Option<ExclusionReason> {
         if !lane.ready {
             return Some(ExclusionReason::Lost);
@@ -168,7 +170,7 @@ impl Rule<'_> {
         let (others_ns, own_ns) = self.loads.map_or((0, 0), |loads| loads.of(lane.id, group, is_there));
         LaneView {
             lane: lane.id,
-            // Lanes that stand by count alike.
+            // Lanes of weight 0, which are used only if there are no others, count with weight 1.
             weight: lane.weight.current.max(1),
             withheld_percent: lane.weight.withheld_percent,
             is_short_of_memory: lane.service.is_short_of_memory(),
@@ -179,8 +181,8 @@ impl Rule<'_> {
         }
     }
 
-    /// All lanes that may have a group, with their scores, and all that may not. `groups_placed` is the number of other
-    /// groups on a lane.
+    /// Candidates for a group with their scores, and excluded lanes with their reasons. `groups_placed` is the number
+    /// of other groups on a lane.
     fn judge(
         &self,
         key: GroupKey,
@@ -209,15 +211,15 @@ impl Rule<'_> {
     }
 }
 
-/// The better one of two candidates in the order of lanes: the first with the highest score.
+/// The better of two candidates in the order of lanes: the first one if their scores are equal.
 fn better<'a>(best: Option<&'a Candidate>, other: &'a Candidate) -> Option<&'a Candidate> {
     best.filter(|best| best.score >= other.score).or(Some(other))
 }
 
 fn choose(rule: &Rule<'_>, key: GroupKey, group: &Group, lanes: &[Lane]) -> Place {
     let (candidates, excluded) = rule.judge(key, group, lanes, |lane| lane.groups_placed);
-    // The limits of the lanes that get groups add up to at least all groups. One group is not placed, so not all lanes
-    // are full.
+    // The limits of the lanes that get groups add up to at least all groups. One group is unplaced, so some lane is not
+    // full.
     let best = candidates.iter().fold(None, better);
     let lane = best.expect("bounded load leaves room while a lane is ready").lane;
     Place {
@@ -241,13 +243,13 @@ pub(crate) struct LaneAccount {
     pub(crate) view: LaneView,
     pub(crate) groups_placed: i32,
     pub(crate) groups_max: i32,
-    /// Why it is no candidate; `None` if it is one.
+    /// Reason that excludes it; `None` if it is a candidate.
     pub(crate) excluded: Option<ExclusionReason>,
-    /// Its score; the one that it would have as a candidate if it is none.
+    /// Score of the lane; for an excluded lane, the score that it would have as a candidate.
     pub(crate) score: i64,
 }
 
-/// All lanes in order, as alternatives for a group, as if it had no lane; `None` if there is no such group.
+/// All lanes in order, as alternatives for a group, as if the group had no lane; `None` if there is no such group.
 pub(crate) fn account(life: &Life, key: GroupKey) -> Option<Vec<LaneAccount>> {
     let group = life.partitions.get(&key.partition)?.active().get(usize::try_from(key.group).ok()?)?;
     let chooser = Chooser::new(life);
@@ -281,18 +283,18 @@ fn loads(life: &Life) -> Option<Loads> {
     life.policy.is_measured().then(|| Loads::new(life))
 }
 
-/// Finds the lanes on which groups that have a lane would be placed now.
+/// Chooser of the best lanes for groups that have a lane already.
 pub(crate) struct Chooser {
     stream: i64,
     serving: Serving,
     groups_max: GroupsMax,
     loads: Option<Loads>,
-    /// Groups that are still to come, by lane.
+    /// Number of groups that will still arrive, by lane.
     expected: Vec<i32>,
 }
 
 impl Chooser {
-    /// A chooser by the lanes as they are now.
+    /// A chooser for the present state of the lanes.
     pub(crate) fn new(life: &Life) -> Self {
         let serving = Serving::of(&life.lanes);
         let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
@@ -317,7 +319,7 @@ impl Chooser {
         }
     }
 
-    /// The lane that a group of `lane` would be placed on if it had none.
+    /// The lane on which a group of `lane` would be placed if it had none.
     pub(crate) fn best(&self, life: &Life, key: GroupKey, group: &Group, lane: LaneId) -> LaneId {
         let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
         let rule = self.rule(life, kinds.and_then(|kinds| kinds.route(group)));
@@ -328,7 +330,7 @@ impl Chooser {
         candidates.iter().fold(None, better).map_or(lane, |best| best.lane)
     }
 
-    /// Notes that a group is to go from one lane to another.
+    /// Notes that a group is to move from one lane to another.
     pub(crate) fn expect(&mut self, group: &Group, from: LaneId, to: LaneId) {
         self.expected[to as usize] += 1;
         if let Some(loads) = &mut self.loads {
@@ -341,7 +343,7 @@ impl Chooser {
 struct GroupsMax {
     /// Limits if lanes of both kinds are candidates.
     any: Vec<i32>,
-    /// Limits if the route names one kind.
+    /// Limits if the route restricts the group to one kind of lanes.
     host: Option<Vec<i32>>,
     device: Option<Vec<i32>>,
 }
@@ -366,9 +368,9 @@ impl GroupsMax {
     }
 }
 
-/// The most groups each lane may have: `ceil(load factor × all groups × weight / weight of all lanes that get groups)`,
-/// among lanes of a kind if one is given. Under a policy that uses measured loads it is the number of all groups. Lanes
-/// of weight 0 stand by: they may have none while another lane gets groups, and have a weight of 1 otherwise.
+/// Most groups that each lane may have: `ceil(load factor × all groups × weight / weight of all lanes that get
+/// groups)`, among lanes of a kind if one is given. Under a policy that uses measured loads, the limit is the number of
+/// all groups. Lanes of weight 0 get no groups while another lane gets some, and count with weight 1 otherwise.
 fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) -> Vec<i32> {
     let counts = |lane: &&Lane| serving.has(lane) && kind.is_none_or(|kind| lane.kind == kind);
     let ready = || life.lanes.iter().filter(counts);
@@ -376,7 +378,7 @@ fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) ->
     let weight = |lane: &Lane| i64::from(if stand_in { 1 } else { lane.weight.current });
     let weight_total: i64 = ready().map(weight).sum();
     let scaled_groups = i64::from(life.config.load_factor_percent) * life.counts.groups_assigned;
-    // The division rounds up; no term is negative, and the lane's weight is a part of the whole.
+    // The division rounds up; no term is negative, and `whole` includes the lane's own weight.
     let share = |lane: &Lane, scaled_groups: i64, whole: i64| {
         let share = (scaled_groups * weight(lane) + 100 * whole - 1) / (100 * whole);
         i32::try_from(share).expect("load factor and group count are bounded, so is their product")
@@ -386,7 +388,8 @@ fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) ->
         true => 0,
         false => share(lane, scaled_groups, weight_total),
     };
-    // A probed lane gets half of its fair number, so that its batches are like those that it is judged by.
+    // A probed lane gets half of its fair number of groups, so that its batches are comparable to those by which its
+    // class is judged.
     let probed = |lane: &Lane| match lane.weight.current {
         0 => 0,
         _ => (share(lane, 100 * life.counts.groups_assigned, weight_total + weight(lane)) / 2).max(1),

@@ -1,7 +1,7 @@
-//! Products that are divided, and that may leave the range of `i64` in between.
+//! Multiplication followed by division, with intermediate products beyond `i64`.
 
-/// `a * b / c` with a positive `c`, rounded towards 0. Divisions of 128 bits take several times as long, and most
-/// products need fewer bits.
+/// `a * b / c` with a positive `c`, rounded towards 0. It divides 64-bit numbers if the product fits, because 128-bit
+/// division takes several times as long.
 pub(crate) fn mul_div(a: i64, b: i64, c: i64) -> i128 {
     match a.checked_mul(b) {
         Some(product) => i128::from(product / c),

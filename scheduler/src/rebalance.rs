@@ -1,7 +1,7 @@
-//! Rebalancing: groups move to where the placement policy would put them now, each of them at most once.
+//! Rebalancing: groups move to the lanes that the placement policy would choose now, each of them at most once.
 //!
-//! An operator begins it, or a lane that comes back into service. It looks at a bounded number of groups in a step, in
-//! order. The module owns its progress; it must not know how a policy chooses.
+//! An operator's command starts it, or a lane that returns to service. A step examines a bounded number of groups, in
+//! order. The module owns the progress; it must not know how a policy chooses.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{Decision, GroupIndex, LaneId, ReleaseCause};
@@ -12,19 +12,19 @@ use crate::placement::Chooser;
 use crate::service::let_go;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Most groups that one step looks at.
+/// Most groups that one step examines.
 const LOOKS_MAX: usize = 256;
 
 /// Progress of a rebalancing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Course {
-    /// The next group to look at, or the first after it.
+    /// The next group to examine; if it is gone, the first one after it.
     next: GroupKey,
-    /// The lane that groups move to; `None` if it may be any.
+    /// The only target lane; `None` if groups may move to any lane.
     to: Option<LaneId>,
 }
 
-/// The rebalancing that is under way, if there is one.
+/// The rebalancing that is under way; empty if there is none.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Rebalancing {
     course: Option<Course>,
@@ -32,7 +32,7 @@ pub(crate) struct Rebalancing {
 }
 
 impl Rebalancing {
-    /// Hash of it; 0 if none is under way.
+    /// Hash of the progress; 0 if none is under way.
     pub(crate) fn hash(&self) -> u64 {
         match self.course {
             None => 0,
@@ -49,8 +49,8 @@ impl Rebalancing {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Begins with the first group. Groups move whose best lane is `to` or, if that is `None`, all groups that have a
-    /// better one. A rebalancing under way for another lane is merged: all groups then move that have a better lane.
+    /// Begins with the first group. If `to` is a lane, groups move whose best lane it is; if it is `None`, all groups
+    /// with a better lane. If a rebalancing for another lane is under way, both become one for all lanes.
     pub(crate) fn begin(&mut self, to: Option<LaneId>, hash: &mut StateHash) {
         let to = match self.course {
             Some(course) if course.to != to => None,
@@ -60,8 +60,8 @@ impl Rebalancing {
     }
 }
 
-/// Looks at the next groups, and makes lanes release those that are better off elsewhere. Returns the time at which to
-/// go on.
+/// Examines the next groups, and makes lanes release those that are better placed elsewhere. Returns the time at which
+/// to continue.
 pub(crate) fn go_on(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     let Some(Course { next, to }) = life.rebalancing.course else { return i64::MAX };
     if life.clock.draining || !life.lanes.iter().any(|lane| lane.ready) {
@@ -94,7 +94,7 @@ pub(crate) fn go_on(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     }
 }
 
-/// The groups to look at, in order, and one more if there are more.
+/// The groups to examine, in order, and one more if there are more.
 fn groups_from(life: &Life, next: GroupKey) -> Vec<GroupKey> {
     let partitions = life.partitions.range(next.partition..).map(|(_, partition)| partition);
     let keys = partitions.flat_map(|partition| {

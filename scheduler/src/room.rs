@@ -1,20 +1,22 @@
-//! Room: the bound on what one step decides. The rest waits for the next step, which is asked for a nanosecond later.
+//! Room: the bound on the decisions of one step. The rest waits for the next step, which is requested for a nanosecond
+//! later.
 //!
-//! A step is one entry of the journal, and a log limits the size of its records. So sizes here are the most bytes that
-//! a decision can take in the journal's encoding, whatever its numbers are. Only the last decision may exceed the
-//! limit. Decisions that the number of lanes or partitions bounds (fences, restores, pauses) do not ask for room. The
+//! A step is one entry of the journal, and a log limits the size of its records. So the sizes here are the most bytes
+//! that a decision can take in the journal's encoding, whatever its numbers are. Only the last decision may exceed the
+//! limit. Decisions whose number is bounded by that of lanes or partitions (fences, restores, pauses) need no room. The
 //! module owns the sizes; it must not know why something is decided.
 
 use warptape_events::journal::{Decision, Dispatch, Place, Release, Reserve, RunSlice, Split};
 
-/// Most bytes that Avro takes for an int and, below, for a long.
+/// Most bytes of an int in Avro. Below: of a long.
 const INT: i64 = 5;
 const LONG: i64 = 10;
-/// Bytes of a text or a list beside its bytes or items and, below, of an enum or the branch of a union.
+/// Most bytes of the length of a text or a list. Below: of an enum, or of the branch of a union.
 const LENGTH: i64 = LONG;
 const BRANCH: i64 = 1;
 
-/// Bytes that a take from a group adds to a batch, with the pause or resumption of its partition that may follow.
+/// Bytes that a batch grows by with each group, including a pause or resumption of the group's partition that may
+/// follow.
 pub(crate) const TAKE_BYTES: i64 = 2 * INT + 2 * LONG + BRANCH + INT + 2 * LONG;
 
 /// Room for the decisions of one step.
@@ -22,36 +24,36 @@ pub(crate) const TAKE_BYTES: i64 = 2 * INT + 2 * LONG + BRANCH + INT + 2 * LONG;
 pub(crate) struct Room {
     bytes_left: i64,
     is_short: bool,
-    /// Decisions that are left before the step is broken off; `None` if it is not to be.
+    /// Number of further decisions before the step is stopped; `None` if it is not stopped.
     decisions_left: Option<usize>,
     is_broken_off: bool,
 }
 
 impl Room {
-    /// Room at the beginning of a step; a limit of 0 is none.
+    /// Room at the beginning of a step; a limit of 0 means none.
     pub(crate) fn new(step_bytes_max: i64) -> Self {
         let bytes_left = if step_bytes_max == 0 { i64::MAX } else { step_bytes_max };
         Self { bytes_left, is_short: false, decisions_left: None, is_broken_off: false }
     }
 
-    /// Room of a step that is broken off before this many decisions that ask for room.
+    /// Room of a step that is stopped before decision number `decisions`, counting those that need room.
     pub(crate) fn until(step_bytes_max: i64, decisions: usize) -> Self {
         Self { decisions_left: Some(decisions), ..Self::new(step_bytes_max) }
     }
 
-    /// True if something may still be decided. A caller that gets false waits for the next step.
+    /// True if a further decision has room. If not, the caller waits for the next step.
     pub(crate) fn is_there(&mut self) -> bool {
         self.is_broken_off |= self.decisions_left == Some(0);
         self.is_short |= self.bytes_left <= 0;
         self.bytes_left > 0 && !self.is_broken_off
     }
 
-    /// Takes from groups that a batch may still have; at least one.
+    /// Number of further groups that a batch may take rows from; at least one.
     pub(crate) fn takes(&self) -> usize {
         usize::try_from(self.bytes_left / TAKE_BYTES).unwrap_or(0).max(1)
     }
 
-    /// Counts a decision. Shadow decisions take no room from real ones: there are at most lanes times policies of them.
+    /// Counts a decision. Shadow decisions take no room from real ones: their number is at most lanes times policies.
     pub(crate) fn take(&mut self, decision: &Decision) {
         if matches!(decision, Decision::Shadow(_)) {
             return;
@@ -60,18 +62,18 @@ impl Room {
         self.decisions_left = self.decisions_left.map(|left| left.saturating_sub(1));
     }
 
-    /// True if the step is broken off here.
+    /// True if the step is stopped here.
     pub(crate) fn is_broken_off(&self) -> bool {
         self.is_broken_off
     }
 
-    /// True if something was told to wait.
+    /// True if some decision had no room.
     pub(crate) fn is_short(&self) -> bool {
         self.is_short
     }
 }
 
-/// Most bytes that a decision takes in the journal; 0 if it does not ask for room.
+/// Most bytes of a decision in the journal; 0 if it needs no room.
 pub(crate) fn bytes_max(decision: &Decision) -> i64 {
     let list = |items: usize, item: i64| 2 * LENGTH + items as i64 * item;
     let text = |text: &str| LENGTH + text.len() as i64;
@@ -111,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes of an entry with this decision after another one.
+    /// Bytes of an entry with another decision, followed by this one if it is given.
     fn encoded(decision: Option<Decision>) -> i64 {
         let other = Decision::Expire(Expire { task: 0, deadline_ns: 0, slices_running: 0 });
         let entry = JournalEntry {
@@ -130,11 +132,11 @@ mod tests {
     fn check(decision: Decision) {
         let least = encoded(Some(decision.clone())) - encoded(None);
         let most = bytes_max(&decision);
-        // A list's length counts as the longest possible number.
+        // A list's length is counted with its longest encoding.
         assert!(least <= most && most <= least + 64, "{least} bytes, {most} are counted: {decision:?}");
     }
 
-    /// Encodes the numbers with the longest encoding.
+    /// Every decision fits into its counted bytes, with numbers of the longest encoding.
     #[test]
     fn no_decision_takes_more_than_is_counted() {
         let (int, long) = (i32::MIN, i64::MIN);

@@ -5,9 +5,9 @@
 //!   Dispatch ─────────────► rows that go to lanes together with a group's ──┴──► Route ──► Release, Place
 //! ```
 //!
-//! A device takes long for any batch, but hardly longer for a large one. The number of rows that go together depends on
-//! arrivals, and on whether lanes keep up. If they do not, rows gather and batches grow, until a device pays. The
-//! module owns the estimate and the rule; it must not know which lane of a kind is chosen.
+//! A device takes long for any batch, but hardly longer for a large one. The number of rows dispatched together depends
+//! on arrivals, and on whether lanes keep up. If they do not, rows gather and batches grow, until a device is faster.
+//! The module owns the estimate and the rule; it must not know which lane of a kind is chosen.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{
@@ -22,28 +22,29 @@ use crate::service::{Serving, let_go};
 use crate::service_curve::ServiceCurve;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// A group moves only if the other kind is predicted to take less than this share of the time: 4/5.
+/// Share of the present kind's time below which the other kind's predicted time must be for a move: 4/5.
 const GAIN: (i64, i64) = (4, 5);
-/// Most groups that a lane releases at one look: the rows of a group wait while it moves.
+/// Most groups that a lane releases at one check: the rows of a group wait while it moves.
 const RELEASES_MAX: usize = 4;
-/// Sizes between a power of two and the next at which the kinds are compared, for a figure that only people read.
+/// Number of sizes between a power of two and the next at which the kinds are compared, for a figure that only people
+/// read.
 const STEPS: i64 = 4;
-/// Powers of two that are compared: up to 2^20 rows.
+/// Number of powers of two that are compared: up to 2^20 rows.
 const OCTAVES: u32 = 20;
 
-/// Estimates of all classes of lanes.
+/// Estimates for all classes of lanes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Routing {
     /// True if groups move between kinds of lanes.
     pub(crate) is_on: bool,
     /// Service curve of each class.
     curves: Vec<ServiceCurve>,
-    /// Time of the next look at groups.
+    /// Time of the next check of groups.
     next_ns: i64,
     contribution: u64,
 }
 
-/// Both kinds of lanes as they are now.
+/// Both kinds of lanes in their present state.
 pub(crate) struct Kinds<'a> {
     routing: &'a Routing,
     host: LanesOfKind,
@@ -54,7 +55,7 @@ pub(crate) struct Kinds<'a> {
 /// The lanes of one kind that get groups.
 struct LanesOfKind {
     lanes: i64,
-    /// Sum of their weights; lanes that stand by weigh one.
+    /// Sum of their weights; a lane of weight 0 counts with 1.
     weight: i64,
     /// Their classes, each with the weight of its heaviest lane.
     classes: Vec<(ClassId, i64)>,
@@ -75,8 +76,8 @@ impl LanesOfKind {
         new
     }
 
-    /// Greatest part of `rows` rows that a lane of a class gets. Lanes of one class share alike, lanes of several
-    /// classes by weight.
+    /// Greatest number of `rows` rows that one lane of a class gets. If all lanes are of one class, they get equal
+    /// shares; otherwise shares are by weight.
     fn share(&self, rows: i64, weight: i64) -> i64 {
         let (part, whole) = if self.classes.len() == 1 { (1, self.lanes) } else { (weight, self.weight) };
         let share = (i128::from(rows) * i128::from(part) + i128::from(whole - 1)) / i128::from(whole);
@@ -100,7 +101,7 @@ impl Routing {
         self.curves[class.index()].predict(rows)
     }
 
-    /// True if a batch of about `rows` rows was learnt from.
+    /// True if the curve was learnt from batches of about `rows` rows.
     pub(crate) fn knows(&self, class: ClassId, rows: i64) -> bool {
         self.curves[class.index()].knows(rows)
     }
@@ -110,14 +111,14 @@ impl Routing {
         self.curves[class.index()].learn(class.index() as i64, sample, hash);
     }
 
-    /// Sets the time of the next look at groups.
+    /// Sets the time of the next check of groups.
     fn set_next(&mut self, next_ns: i64, hash: &mut StateHash) {
         self.next_ns = next_ns;
         let now = hash_component(Component::Routing, [next_ns]);
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of everything here, computed by walking over it.
+    /// Hash of all curves, computed by walking over them.
     pub(crate) fn walked_hash(&self) -> u64 {
         let next = if self.next_ns == 0 { 0 } else { hash_component(Component::Routing, [self.next_ns]) };
         (0..).zip(&self.curves).fold(next, |sum, (class, curve)| sum.wrapping_add(curve.walked_hash(class)))
@@ -140,8 +141,8 @@ impl Routing {
 }
 
 impl Kinds<'_> {
-    /// Time that the lanes of a kind take together for `rows` rows, until the last one has done its share. A group's
-    /// own rows are not shared.
+    /// Predicted time of the lanes of a kind together for `rows` rows, until the last one has done its share. A group's
+    /// own rows are not divided among lanes.
     fn predict(&self, kind: LaneKind, rows: i64, own_rows: i64) -> i64 {
         let lanes = match kind {
             LaneKind::Host => &self.host,
@@ -154,7 +155,8 @@ impl Kinds<'_> {
         lanes.classes.iter().map(of_class).max().expect("both kinds have lanes")
     }
 
-    /// The fewest rows together at which devices are faster; `None` if no compared number is.
+    /// Least number of rows dispatched together for which devices are faster; `None` if they are slower for all
+    /// compared numbers.
     fn break_even(&self) -> Option<i64> {
         let mut sizes =
             (0..OCTAVES).flat_map(|octave| (0..STEPS).map(move |step| ((STEPS + step) << octave) / STEPS));
@@ -175,8 +177,8 @@ impl Kinds<'_> {
         }
     }
 
-    /// Route of a group without a lane: to the kind for which it was released, or else to the faster one. `None` if
-    /// none of its rows went to a lane yet.
+    /// Route of a group without a lane: to the kind for which it was released, or else to the faster kind. `None` if
+    /// none of its rows were dispatched yet.
     pub(crate) fn route(&self, group: &Group) -> Option<Route> {
         if let Some(kind) = group.bound_for {
             return Some(self.route_to(kind, group));
@@ -207,7 +209,7 @@ impl Kinds<'_> {
     }
 }
 
-/// Learns from the service times that a lane was measured with.
+/// Learns from the measured service times of a lane.
 pub(crate) fn measured(life: &mut Life, lane: LaneId, points: &[ServicePoint]) {
     if !life.routes() {
         return;
@@ -217,7 +219,7 @@ pub(crate) fn measured(life: &mut Life, lane: LaneId, points: &[ServicePoint]) {
     points.iter().for_each(|&point| routing.curves[class].measure(class as i64, point, hash));
 }
 
-/// Learns how many rows go to lanes together with those of each group.
+/// Learns how many rows are dispatched together with those of each group.
 pub(crate) fn learn_batch(life: &mut Life, dispatch: &Dispatch) {
     if !life.routes() {
         return;
@@ -236,7 +238,7 @@ pub(crate) fn learn_batch(life: &mut Life, dispatch: &Dispatch) {
     }
 }
 
-/// Makes lanes release groups that belong on lanes of the other kind, once in an interval.
+/// Makes lanes release groups that are better placed on the other kind of lanes, once per interval.
 pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
     if !life.routes() || life.clock.draining || life.clock.at_ns < life.routing.next_ns {
         return;

@@ -7,7 +7,7 @@
 //!   no ready lane is in service ──► all ready lanes get work: late is better than never
 //! ```
 //!
-//! It owns the flag of each lane and the releases that follow from it; it must not know where groups go.
+//! It owns each lane's service state and the releases that follow from it; it must not know where groups are placed.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{
@@ -21,12 +21,12 @@ use crate::partitions::GroupKey;
 use crate::risk;
 use crate::state_hash::{Component, hash_component};
 
-/// Reasons that keep a lane from service.
+/// Conditions that keep a lane from service.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Service {
     drained: bool,
     mode: BreakerMode,
-    /// State of the lane's breaker, as the breaker found it.
+    /// State of the lane's breaker.
     breaker: BreakerState,
     /// True if the lane's device has little memory left; other lanes are then preferred for further groups.
     is_short_of_memory: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Hash of the service; 0 if nothing restricts the lane, as in journals from before restrictions existed.
+    /// Hash of the service; 0 if no condition applies to the lane, as in journals from before such conditions existed.
     pub(crate) fn hash(&self, lane: LaneId) -> u64 {
         let memory = match self.is_short_of_memory {
             false => 0,
@@ -55,7 +55,7 @@ impl Service {
         self.exclusion().is_none()
     }
 
-    /// Why the lane gets no work; `None` if it may get some.
+    /// Reason for which the lane gets no work; `None` if it may get some.
     pub(crate) fn exclusion(&self) -> Option<ExclusionReason> {
         let is_open = match self.mode {
             BreakerMode::Open => true,
@@ -74,7 +74,7 @@ impl Service {
         self.is_on() && (self.mode == BreakerMode::Closed || self.breaker == BreakerState::Closed)
     }
 
-    /// State of the lane's breaker, as the breaker found it.
+    /// State of the lane's breaker.
     pub(crate) fn breaker(&self) -> BreakerState {
         self.breaker
     }
@@ -93,10 +93,10 @@ impl Service {
     }
 }
 
-/// The rule for which lanes get work at a given moment.
+/// The rule that decides which lanes get work, in the present state.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Serving {
-    /// True if a ready lane is in full service; the other lanes then get less or nothing.
+    /// True if some ready lane is in full service; the other lanes then get less work or none.
     any_in_service: bool,
 }
 
@@ -105,12 +105,12 @@ impl Serving {
         Self { any_in_service: lanes.any_in_service() }
     }
 
-    /// True if a lane gets work like any other.
+    /// True if a lane gets work without restriction.
     pub(crate) fn has(self, lane: &Lane) -> bool {
         if self.any_in_service { lane.is_in_service() } else { lane.ready }
     }
 
-    /// True if a lane gets a little work, as a test.
+    /// True if a lane gets some work as a probe.
     pub(crate) fn probes(self, lane: &Lane) -> bool {
         lane.ready && self.any_in_service && lane.service.is_on() && !lane.service.is_full()
     }
@@ -120,7 +120,7 @@ impl Serving {
         self.has(lane) || self.probes(lane)
     }
 
-    /// Number of lanes of a kind that get work like any other.
+    /// Number of lanes of a kind that get work without restriction.
     pub(crate) fn count(self, lanes: &Lanes, kind: LaneKind) -> usize {
         match self.any_in_service {
             true => lanes.count_in_service(kind),
@@ -128,7 +128,7 @@ impl Serving {
         }
     }
 
-    /// Why a ready lane gets no work; `None` if it gets some.
+    /// Reason for which a ready lane gets no work; `None` if it gets some.
     pub(crate) fn exclusion(self, lane: &Lane) -> Option<ExclusionReason> {
         lane.service.exclusion().filter(|_| self.any_in_service)
     }
@@ -144,7 +144,7 @@ pub(crate) enum Change {
     Memory(bool),
 }
 
-/// Changes what keeps a lane from service, or from further groups.
+/// Changes a condition that keeps a lane from service, or from further groups.
 pub(crate) fn change(life: &mut Life, lane: LaneId, change: Change) {
     let was_on = life.lanes[lane as usize].service.is_on();
     let service = &mut life.lanes[lane as usize].service;
@@ -163,7 +163,7 @@ pub(crate) fn change(life: &mut Life, lane: LaneId, change: Change) {
     }
 }
 
-/// Weight that is left after a percentage is withheld; at least 1 if the weight is not 0.
+/// Weight after a percentage is withheld; at least 1 if the weight is not 0.
 pub(crate) fn weight_of(weight: i32, withheld_percent: i32) -> i32 {
     let left = i64::from(weight) * i64::from(100 - withheld_percent) / 100;
     left.max(i64::from(weight.min(1))) as i32
@@ -177,8 +177,8 @@ pub(crate) fn withhold(life: &mut Life, lane: LaneId, withheld_percent: i32) {
     lane.refresh(&mut life.hash);
 }
 
-/// Takes the work of lanes out of service, if another lane can do it. Their shares of tasks are opened to all lanes,
-/// and they let go of their groups, as far as the step has room.
+/// Removes the work of lanes that are out of service, if another lane can do it. Their shares of tasks are opened to
+/// all lanes, and they release their groups, as far as the step has room.
 pub(crate) fn evacuate(life: &mut Life, decisions: &mut Vec<Decision>) {
     if life.counts.lanes_out == 0 {
         return;
@@ -220,8 +220,8 @@ fn groups_of(life: &Life, lane: LaneId) -> Vec<GroupKey> {
     keys
 }
 
-/// Takes a group from its lane. The group is placed again when the lane has given back its state, on a lane of the
-/// route's kind if there is a route.
+/// Makes a lane release a group. After the lane has given back the group's state, the group is placed again; a route
+/// restricts the kind of lanes.
 pub(crate) fn let_go(life: &mut Life, key: GroupKey, cause: ReleaseCause, route: Option<Route>) -> Release {
     let Life { lanes, partitions, balance, hash, counts: Counts { groups_unplaced, .. }, .. } = life;
     let partition = partitions.get_mut(&key.partition).expect("the group was found in it");

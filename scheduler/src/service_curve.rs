@@ -1,5 +1,5 @@
-//! Service curve: the time that lanes of a class take for a batch, by its rows, measured and then learnt from every
-//! batch.
+//! Service curve: the time that lanes of a class take for a batch, by the batch's rows. It is first measured, and then
+//! learnt from every batch.
 //!
 //! The module owns the estimate; it must not know which decisions use it.
 
@@ -9,15 +9,15 @@ use warptape_events::journal::ServicePoint;
 use crate::config::DURATION_NS_MAX;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Number of batch sizes that are told apart. Point `i` has the batches with `4^i` to below `4^(i+1)` rows, and the
+/// Number of batch sizes that are distinguished. Point `i` has the batches with `4^i` to below `4^(i+1)` rows, and the
 /// last point all larger ones.
 const POINTS: usize = 10;
 /// Share by which a new sample moves its point: 1/8.
 const SMOOTHING: i64 = 8;
-/// A sample counts for at most this multiple of the known time, so that one disturbed batch decides nothing.
+/// Most that a sample counts for, as a multiple of the known time, so that one disturbed batch has little influence.
 const OUTLIER: i64 = 2;
 
-/// Service times of batches by their rows.
+/// Service times of batches, by their rows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ServiceCurve {
     points: [Point; POINTS],
@@ -32,7 +32,7 @@ struct Point {
     service_ns: i64,
     /// Rows and time as measured when lanes began; 0 if they were not measured.
     measured: (i64, i64),
-    /// True if there was a batch since the last look.
+    /// True if there was a batch since the last call of [`ServiceCurve::age`].
     is_fresh: bool,
     contribution: u64,
 }
@@ -84,7 +84,7 @@ impl ServiceCurve {
         hash.replace(&mut point.contribution, now);
     }
 
-    /// Learns from a batch that a lane was measured with.
+    /// Learns from a batch of a lane's measurement.
     pub(crate) fn measure(&mut self, curve: i64, sample: ServicePoint, hash: &mut StateHash) {
         self.learn(curve, sample, hash);
         let (size, point) = self.point(sample.rows);
@@ -93,8 +93,8 @@ impl ServiceCurve {
         hash.replace(&mut point.contribution, now);
     }
 
-    /// Moves points without a recent batch back towards their measurement. Otherwise nobody would notice that lanes are
-    /// as fast as before.
+    /// Moves points without a recent batch back towards their measurement. Otherwise a slow estimate would keep batches
+    /// away from lanes that are fast again.
     pub(crate) fn age(&mut self, curve: i64, hash: &mut StateHash) {
         for (size, point) in self.points.iter_mut().enumerate().filter(|(_, point)| point.rows > 0) {
             let (measured_rows, measured_ns) = point.measured;
@@ -114,12 +114,12 @@ impl ServiceCurve {
         *self = Self::default();
     }
 
-    /// True if something is known of batches with about `rows` rows.
+    /// True if batches with about `rows` rows were learnt from.
     pub(crate) fn knows(&self, rows: i64) -> bool {
         self.points[size_of_rows(rows)].rows > 0
     }
 
-    /// Rows of the smallest known batches; `None` if none are known.
+    /// Smoothed rows of the smallest known batches; `None` if none are known.
     pub(crate) fn rows_least(&self) -> Option<i64> {
         self.points.iter().map(|point| point.rows).find(|rows| *rows > 0)
     }
@@ -130,8 +130,8 @@ impl ServiceCurve {
         known.fold(0, |sum, (size, point)| sum.wrapping_add(point.hash(curve, size)))
     }
 
-    /// Predicted time of a batch of `rows` rows, in nanoseconds, on the line between the points beside it. A batch
-    /// smaller than all points takes what the smallest does; a larger one takes a time in proportion to the largest.
+    /// Predicted time of a batch of `rows` rows, in nanoseconds, on the line between the neighbouring points. For fewer
+    /// rows than all points, it is the time of the smallest; for more rows, it is proportional to that of the largest.
     /// `None` while nothing is known.
     pub(crate) fn predict(&self, rows: i64) -> Option<i64> {
         let known = || self.points.iter().filter(|point| point.rows > 0);
@@ -174,7 +174,7 @@ mod tests {
     fn batches_of_one_size_are_smoothed_and_outliers_are_cut() {
         assert_eq!(curve(&[(16, 800), (16, 1_600)]).predict(16), Some(900));
         assert_eq!(curve(&[(16, 800), (16, 1_000_000)]).predict(16), Some(900));
-        // 63 rows are of the same size, 64 are not.
+        // 63 rows belong to the same point, 64 to the next.
         assert_eq!(curve(&[(16, 800), (63, 800)]).predict(63), Some(2_400));
         assert_eq!(curve(&[(16, 800), (64, 800)]).predict(63), Some(800));
     }

@@ -1,4 +1,4 @@
-//! The hash of the whole state, kept up to date at the cost of the change.
+//! The hash of the whole state, updated incrementally.
 //!
 //! The state is a set of components: the clock, each lane, each batch in flight, each partition, group and chunk of
 //! waiting rows, each task. Each has a hash of its identity and fields, and the state's hash is their wrapping sum. A
@@ -8,8 +8,8 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Sum of the hashes of all components. Most of them keep their contributions; those of the configuration and the clock
-/// are kept here.
+/// Sum of the hashes of all components. Most components store their own contributions; those of the configuration and
+/// the clock are stored here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StateHash {
     sum: u64,
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn component_hashes_are_pinned() {
-        // Later builds verify a journal that is written today: these numbers never change. They were computed
+        // Later builds verify journals that are written today, so these numbers never change. They were computed
         // independently, with Python's xxhash.
         assert_eq!(hash_component(Component::Clock, [0]), PINNED_CLOCK);
         assert_eq!(hash_component(Component::Chunk, [1, -2, i64::MAX]), PINNED_CHUNK);

@@ -1,14 +1,14 @@
-//! Topology: how close two lanes are to each other, as the process reported at its start.
+//! Topology: how close lanes are to each other, as the process reported at its start.
 //!
 //! The module must not know which decisions use it.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, LaneSpec, Link};
 
-/// Closeness of two lanes, the farthest first.
+/// Closeness of two lanes, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Closeness {
-    /// State moves through the host's memory, from one NUMA node to another as far as is known.
+    /// State moves through the host's memory, between different or unknown NUMA nodes.
     Far = 0,
     /// State moves through the memory of one NUMA node.
     SameNode = 1,

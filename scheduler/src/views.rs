@@ -1,6 +1,6 @@
 //! Read-only views of the state, for the shell's metrics and for tests.
 //!
-//! They own nothing, and allocate nothing except for networks; the shell must not base decisions on them.
+//! They own no state, and allocate memory only for networks; the shell must not base decisions on them.
 
 use serde::Serialize;
 use warptape_events::journal::{BreakerState, GroupIndex, LaneId, PartitionId, Trained};
@@ -73,7 +73,7 @@ pub struct Placement {
     pub partition: PartitionId,
     /// The group.
     pub group: GroupIndex,
-    /// The lane that owns it; `None` while no lane is ready, or while it moves.
+    /// The lane that owns it; `None` while it moves, or while no lane is ready.
     pub lane: Option<LaneId>,
     /// Epoch of the latest placement; 0 before the first.
     pub epoch: i64,
@@ -90,7 +90,7 @@ pub struct WaitingRows {
     pub group: GroupIndex,
     /// Arrival, in ns since the epoch.
     pub arrived_ns: i64,
-    /// Their number.
+    /// Number of the rows.
     pub rows: i64,
 }
 
@@ -101,19 +101,19 @@ pub struct QuotaLoad<'a> {
     pub name: &'a str,
     /// Its tasks.
     pub tasks: i64,
-    /// Most tasks that it may have; 0: as many as fit.
+    /// Most tasks that it may have; 0: no limit of its own.
     pub limit: i64,
 }
 
 impl Scheduler {
-    /// Number of lanes wanted since the last window, and the figures that led to it. `None` if autoscaling is off, no
-    /// whole window has passed, or the process ends.
+    /// Number of wanted lanes since the last window, with the figures behind it. `None` if autoscaling is off, no whole
+    /// window has passed, or the process is ending.
     pub fn wish(&self) -> Option<&Wish> {
         let life = self.life.as_ref().filter(|life| !life.clock.draining)?;
         life.learnt.later.autoscale.as_ref()?.wish()
     }
 
-    /// The networks that policies may name, as the process was given them.
+    /// The networks that policies may name, as inputs that add them.
     pub fn networks(&self) -> impl Iterator<Item = Trained> {
         self.life.iter().flat_map(|life| life.learnt.networks.told())
     }
@@ -150,8 +150,8 @@ impl Scheduler {
         self.life.iter().flat_map(|life| life.lanes.iter()).map(|lane| lane.weight.withheld_percent)
     }
 
-    /// Predicted end of everything that every lane has in flight, in ns since the epoch, by index. It is in the past if
-    /// nothing is in flight, or if the lane is late.
+    /// Predicted end of all work in flight of every lane, in ns since the epoch, by index. It is in the past if no work
+    /// is in flight, or if the lane is late.
     pub fn predicted_free_ns(&self) -> impl Iterator<Item = i64> {
         self.life.iter().flat_map(|life| life.lanes.iter()).map(|lane| lane.free_ns)
     }
@@ -234,7 +234,7 @@ impl Scheduler {
         self.life.as_ref().map_or(0, |life| life.risk.tasks_waiting())
     }
 
-    /// True if nothing waits on the host and nothing is in flight, of ticks and of tasks.
+    /// True if nothing waits on the host and nothing is in flight, neither ticks nor tasks.
     pub fn is_quiet(&self) -> bool {
         self.life.as_ref().is_none_or(|life| {
             life.risk.tasks() == 0

@@ -1,12 +1,12 @@
 //! Decoding ticks from Avro into columns, compared with arrow-avro and apache-avro on the same bytes; then signals, and
 //! the encoders.
 //!
-//! The input is 65,536 ticks of a synthetic market, too many for the branch predictor to learn. It has 64 symbols, of
-//! which a few have most of the ticks, and 3 quotes to 2 trades. Ticks are one record each (`tick`), or in batch
-//! records of 256 (`batch`). Each rival is set up once, as its documentation advises for a stream of single-object
-//! records. Our columns are emptied, and arrow-avro's `Decoder` flushed, after every 1,024 rows; apache-avro's
-//! `GenericDatumReader` ends at its values. Before any timing, all of them must have read the same prices. Our decoder
-//! also checks every value and numbers the symbols, which the rivals do not.
+//! The input is 65,536 ticks of a synthetic market, too many for the branch predictor to learn. It has 64 symbols, a
+//! few of which have most of the ticks, and 3 quotes for every 2 trades. Ticks are one record each (`tick`), or in
+//! batch records of 256 (`batch`). The other libraries are set up once, as their documentation recommends for a stream
+//! of single-object records. Our columns are emptied, and arrow-avro's `Decoder` is flushed, after every 1,024 rows;
+//! apache-avro's `GenericDatumReader` only produces values. Before any timing, all of them must have read the same
+//! prices. Our decoder also checks every value and numbers the symbols, which the others do not.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use warptape_schemas::signal::{Bar, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_schemas::*;
 
-/// The id of the registry's one schema.
+/// The id of the only schema in the registry.
 const REGISTERED_ID: u32 = 7;
 
 #[derive(Debug)]
@@ -42,10 +42,10 @@ impl SchemaSource for Registered {
 
 const TICKS: usize = 65_536;
 const BATCH_ROWS: usize = 256;
-/// Number of rows after which the columns are taken.
+/// Number of rows after which the columns are emptied.
 const ROWS: usize = 1_024;
 
-/// A small generator with a fixed seed, for the same ticks in every run.
+/// A small generator with a fixed seed, so that every run has the same ticks.
 struct Market {
     state: u64,
 }

@@ -1,4 +1,4 @@
-//! Any known record as JSON, for `warptape tail` and error reports.
+//! JSON of any known record, for `warptape tail` and error reports.
 
 use apache_avro::Schema;
 use apache_avro::schema::Name;
@@ -10,8 +10,8 @@ use crate::known::{self, KnownSchema};
 use crate::wire::Wire;
 use crate::{frame, hex};
 
-/// Turns records of every published schema version into JSON as they were written. Fields have their names in the
-/// schema, numbers stay scaled (`price_e9`; [`crate::decimal_e9`] writes it out), and enums are symbols. Bytes are hex
+/// Converts records of every published schema version to JSON, as they were written. Fields have their names in the
+/// schema, numbers stay scaled (`price_e9`; [`crate::decimal_e9`] converts it), and enums are symbols. Bytes are hex
 /// digits, a branch of a union is `{"Name": …}`, and a nullable field is null or its value.
 #[derive(Debug)]
 pub struct Describer {
@@ -27,7 +27,7 @@ impl Default for Describer {
 impl Describer {
     /// Parses the published schemas. Reuse it for many records.
     pub fn new() -> Self {
-        // The texts are compiled in, and a test parses each of them.
+        // The texts are part of the program, and a test parses each of them.
         let parse =
             |known: KnownSchema| (known, Schema::parse_str(known.text).expect("a published schema parses"));
         Self { schemas: known::all().map(parse).collect() }
@@ -70,7 +70,7 @@ fn defined<'a>(schema: &'a Schema, name: &Name) -> Option<&'a Schema> {
     }
 }
 
-/// Returns the definition to which a part of a schema refers, or the part itself.
+/// Returns the definition that a part of a schema refers to, or the part itself.
 pub(crate) fn definition<'a>(whole: &'a Schema, part: &'a Schema) -> &'a Schema {
     match part {
         Schema::Ref { name } => defined(whole, name).expect("a published schema defines its names"),
@@ -88,7 +88,7 @@ fn read(whole: &Schema, schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Valu
         Schema::Long => json!(cursor.long()?),
         Schema::Double => {
             let value = cursor.double()?;
-            // JSON has no infinities and no NaN.
+            // JSON has neither infinities nor NaN.
             if value.is_finite() { json!(value) } else { json!(value.to_string()) }
         }
         Schema::String => json!(cursor.string()?),

@@ -5,9 +5,9 @@
 //! reader knows the version that wrote it; [`known`] lists the versions. With a schema registry, the registry's header
 //! replaces this one ([`to_registry_frame`], [`SchemaSource`]).
 //!
-//! * The types and their encoders are those of `warptape-events`, which this crate re-exports.
-//! * [`TickDecoder`] reads ticks straight into [`TickColumns`] and checks them once: all rows in the columns are good.
-//! * Each other record has one function, such as [`decode_signal`]. Records of older versions are brought to the
+//! * The types and their encoders are in `warptape-events`, which this crate re-exports.
+//! * [`TickDecoder`] reads ticks directly into [`TickColumns`] and checks them once: all rows in the columns are valid.
+//! * Each other record has one function, such as [`decode_signal`]. Records of older versions are resolved to the
 //!   current one by Avro's rules.
 //! * [`Describer`] turns any known record into JSON for people.
 //!

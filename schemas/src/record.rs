@@ -21,12 +21,12 @@ pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
             return whole(datum, |cursor| Signal::get_version(cursor, schema.version));
         }
     }
-    // The version is an older one that is no longer written, or unknown, or the record is another one.
+    // The record is of an older version that is no longer written, of an unknown version, or of another kind.
     let datum = current_datum(known::SIGNAL, payload).map_err(|error| named(known::SIGNAL, error))?;
     whole(&datum, |cursor| Signal::get(cursor).map(Signal::into_owned))
 }
 
-/// Reads a journal entry. [`crate::check_chain`] checks that it succeeds another one.
+/// Reads a journal entry. [`crate::check_chain`] checks that it follows another one.
 pub fn decode_journal_entry(payload: &[u8]) -> Result<JournalEntry, DecodeError> {
     decode_own(known::JOURNAL_ENTRY, payload)
 }
@@ -72,7 +72,7 @@ pub fn decode_feed(payload: &[u8]) -> Result<Feed, DecodeError> {
     decode_own(known::FEED, payload)
 }
 
-/// Reads an operator's command. It may still be impossible to execute.
+/// Reads an operator's command. It may still be one that cannot be executed.
 pub fn decode_control(payload: &[u8]) -> Result<Control, DecodeError> {
     decode(known::CONTROL, payload)
 }
@@ -82,11 +82,11 @@ pub fn decode_control_result(payload: &[u8]) -> Result<ControlResult, DecodeErro
     decode_own(known::CONTROL_RESULT, payload)
 }
 
-/// Reads a risk request. Its problem is not checked.
+/// Reads a risk request. The problem in it is not checked.
 pub fn decode_risk_request(payload: &[u8]) -> Result<RiskRequest, DecodeError> {
     for schema in known::written(known::RISK_REQUEST) {
         let Some(datum) = datum_of(schema, payload) else { continue };
-        // Unions read the same in all versions, but an earlier version may lack the branch.
+        // Unions are encoded equally in all versions, but an earlier version may lack the branch.
         return whole(datum, |cursor| {
             let request = RiskRequest::get_version(cursor, schema.version)?;
             match request.schema().version <= schema.version {
@@ -120,7 +120,7 @@ fn decode<T: for<'datum> Wire<'datum>>(schema: KnownSchema, payload: &[u8]) -> R
     whole(&current_datum(schema, payload)?, |cursor| T::get(cursor))
 }
 
-/// Reads one value that takes up the whole datum.
+/// Reads one value that must take up the whole datum.
 fn whole<'a, T>(
     datum: &'a [u8],
     get: impl FnOnce(&mut Cursor<'a>) -> Result<T, DecodeError>,
@@ -131,7 +131,7 @@ fn whole<'a, T>(
     Ok(value)
 }
 
-/// Returns the datum of a record written with exactly this version; `None` for other records.
+/// Returns the datum of a record of exactly this version; `None` for other records.
 fn datum_of(schema: KnownSchema, payload: &[u8]) -> Option<&[u8]> {
     let (fingerprint, datum) = frame::split(payload).ok()?;
     (fingerprint == schema.fingerprint).then_some(datum)
@@ -156,7 +156,7 @@ fn current_datum(schema: KnownSchema, payload: &[u8]) -> Result<Cow<'_, [u8]>, D
 mod tests {
     use super::*;
 
-    /// Versions that are still written are read directly, and give the same signals as Avro's rules do.
+    /// Versions that are still written are read directly; the results equal those of Avro's rules.
     #[test]
     fn versions_are_read_alike_as_they_are_and_brought_to_the_current_one() {
         for line in include_str!("../golden/signal_1.txt").lines() {

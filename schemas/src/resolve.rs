@@ -1,8 +1,8 @@
-//! Brings data written with an older version of a schema to the current one by Avro's rules.
+//! Resolves data written with an older version of a schema to the current one by Avro's rules.
 //!
 //! A journal has an entry for each step of the scheduler, and most entries of the previous version keep their bytes in
 //! the current one. The two schemas are therefore compared once, and a datum is rewritten from bytes to bytes; equal
-//! parts stay where they are. Tests compare the results with apache-avro's values.
+//! parts are not copied. Tests compare the results with apache-avro's values.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,12 +20,12 @@ use crate::known::{self, KnownSchema};
 use crate::varint::put_long;
 use crate::wire::Wire;
 
-/// The way from each older version to the current one, by the older one's fingerprint.
+/// Rules for rewriting each older version to the current one, by the older version's fingerprint.
 static RESOLUTIONS: LazyLock<BTreeMap<u64, Part>> = LazyLock::new(|| {
     let resolution = |writer: &KnownSchema| {
         let reader = known::CURRENT.iter().find(|reader| reader.name == writer.name);
         let reader = reader.expect("a record with an older version has a current one");
-        // The texts are compiled in, and a test brings data of each of them to the current version.
+        // The texts are part of the program, and a test resolves data of each version.
         (writer.fingerprint, Part::new(&parsed(*writer), &parsed(*reader)).expect("versions can be resolved"))
     };
     known::OLD.iter().map(resolution).collect()
@@ -40,10 +40,10 @@ pub(crate) fn resolve(writer: KnownSchema, datum: &[u8]) -> Result<Cow<'_, [u8]>
     RESOLUTIONS[&writer.fingerprint].rewrite(datum)
 }
 
-/// The way from a part of a writer's datum to the reader's.
+/// Rules for rewriting a part of a writer's datum for the reader.
 struct Part {
-    /// True if every value of this part has the same bytes in both versions, and each index the same meaning. An enum
-    /// or union that gained members is not the same, because the walk must check that older data do not use them.
+    /// True if every value of this part has the same bytes in both versions, and each index has the same meaning. An
+    /// enum or union with new members is not the same, because the walk must check that older data do not use them.
     is_same: bool,
     content: Content,
 }
@@ -58,27 +58,27 @@ enum Content {
     Bytes,
     /// Number of bytes.
     Fixed(usize),
-    /// The reader's index by the writer's.
+    /// Reader's index for each of the writer's.
     Enum(Vec<usize>),
     Array(Box<Part>),
     /// The values of a map; keys are strings.
     Map(Box<Part>),
-    /// The reader's index, and the way of the value, by the writer's index.
+    /// Reader's index, and the rules for the value, for each of the writer's indexes.
     Union(Vec<(usize, Part)>),
-    /// The reader has a union where the writer has none: the index of the writer's type in it.
+    /// The reader has a union where the writer has none: the index of the writer's type in the union.
     Branch(usize, Box<Part>),
     Record {
         fields: Vec<Field>,
-        /// Index of the first field from which on all are the same.
+        /// Index of the first field from which on all fields are the same.
         same_from: usize,
     },
 }
 
 /// A field of the reader.
 enum Field {
-    /// The writer has it as well.
+    /// The writer has the field as well.
     Kept(Part),
-    /// A field that the writer lacks, with the bytes of its default.
+    /// The writer does not have the field; the bytes of its default.
     New(Vec<u8>),
 }
 
@@ -86,8 +86,8 @@ enum Field {
 type Mismatch = String;
 
 impl Part {
-    /// Returns the way from a datum of `writer` to one of `reader`. Fields must be kept and stay in order. Branches of
-    /// unions and symbols of enums are matched by name, and must be kept.
+    /// Returns the rules for rewriting a datum of `writer` for `reader`. Fields must be kept, in the same order.
+    /// Branches of unions and symbols of enums are matched by name, and must be kept.
     fn new(writer: &Schema, reader: &Schema) -> Result<Self, Mismatch> {
         Versions { writer, reader }.part(writer, reader)
     }
@@ -106,7 +106,7 @@ impl Part {
     }
 }
 
-/// Two versions of a schema, with definitions to which their parts may refer by name.
+/// Two versions of a schema, whose parts may refer to definitions by name.
 struct Versions<'a> {
     writer: &'a Schema,
     reader: &'a Schema,
@@ -203,11 +203,11 @@ impl Versions<'_> {
     }
 }
 
-/// A datum being rewritten to another version.
+/// A datum while it is rewritten to another version.
 struct Rewriting<'a> {
     datum: &'a [u8],
     cursor: Cursor<'a>,
-    /// Number of bytes of the datum that are copied to `out`, or replaced there.
+    /// Number of bytes of the datum that are already copied to `out`, or replaced there.
     copied: usize,
     /// The rewritten datum; empty until something differs.
     out: Vec<u8>,
@@ -215,9 +215,9 @@ struct Rewriting<'a> {
 
 /// The result of a walk over a part.
 enum Walk {
-    /// The cursor is after the part.
+    /// The cursor is now after the part.
     Passed,
-    /// The rest of the datum has the same bytes in both versions, so the walk may end.
+    /// The rest of the datum has the same bytes in both versions, so the walk may stop.
     Settled,
 }
 
@@ -226,7 +226,7 @@ impl Rewriting<'_> {
         self.out.is_empty()
     }
 
-    /// Passes over a part, and writes the differences. `rest_is_same` tells whether all later parts are the same.
+    /// Walks over a part, and writes the differences. `rest_is_same` is true if all later parts are the same.
     fn walk(&mut self, part: &Part, rest_is_same: bool) -> Result<Walk, DecodeError> {
         if part.is_same && rest_is_same && self.is_unchanged() {
             return Ok(Walk::Settled);
@@ -245,7 +245,7 @@ impl Rewriting<'_> {
                 let index = self.index("no such symbol of an enum", readers)?;
                 self.replace(start, index, readers[index]);
             }
-            // Sizes of blocks stay as written, because our readers ignore them.
+            // Sizes of blocks are not adjusted, because our readers ignore them.
             Content::Array(items) => loop {
                 let count = self.cursor.block()?;
                 if count == 0 {
@@ -303,7 +303,7 @@ impl Rewriting<'_> {
         index.ok_or_else(|| self.cursor.malformed(unknown))
     }
 
-    /// Replaces an index that was read from `start` on.
+    /// Replaces an index that was read at `start`.
     fn replace(&mut self, start: usize, writer: usize, reader: usize) {
         if writer != reader {
             self.flush(start);
@@ -312,7 +312,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Copies the bytes passed over, up to `end`.
+    /// Copies the bytes that were walked over, up to `end`.
     fn flush(&mut self, end: usize) {
         self.out.extend_from_slice(&self.datum[self.copied..end]);
         self.copied = end;

@@ -1,5 +1,5 @@
-//! Time bars that no tick closes: the process writes the event time reached among the ticks, and reads it like any
-//! tick. So the outputs stay a function of the log alone.
+//! Closing of time bars that no tick closes: the process writes a `SetEventTime` record among the ticks, and reads it
+//! like any tick. So the outputs stay a function of the log alone.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use warptape_events::SetEventTime;
 use super::Core;
 
 impl Core {
-    /// Writes for quiet partitions that event time has reached the ends of bars that are over by the wall clock.
+    /// Writes a `SetEventTime` record for each quiet partition with bars that have ended by the wall clock.
     pub(super) fn close_quiet_bars(&mut self, now_ns: i64) {
         let Some(grace_ns) = self.config.times.idle_close_ns.filter(|_| self.stopping.at.is_none()) else {
             return;
@@ -19,8 +19,8 @@ impl Core {
         self.say_event_times(&said, false);
     }
 
-    /// Writes for all partitions an event time that closes all time bars, if that is wanted and not done yet. Returns
-    /// true if there is now something to read.
+    /// Writes, for all partitions, an event time that closes all time bars, if that is configured and not done yet.
+    /// Returns true if there is now something to read.
     pub(super) fn close_bars(&mut self) -> bool {
         if self.stopping.closing.is_some() {
             return false;

@@ -1,4 +1,4 @@
-//! Commits: when they are sealed, their contents, and the response to a failure.
+//! Commits: when they are sealed, what they contain, and what follows a failure.
 
 use std::mem::take;
 
@@ -17,21 +17,21 @@ use crate::risk::RequestPartition;
 use crate::segment::segment_record;
 use crate::snapshots::SnapshotPlace;
 
-/// Longest time for which a process that is to end waits for a commit and for the lookup of its outcome.
+/// Longest time that a process waits for a commit and for the lookup of its outcome once it was asked to end.
 const COMMIT_STOPPING_NS_MAX: i64 = 60_000_000_000;
 
-/// Commits of the process. One is under way at a time; outputs that come meanwhile are gathered for the next one.
+/// Commits of the process. One is under way at a time; outputs that become complete meanwhile wait for the next one.
 #[derive(Default)]
 pub(super) struct Commits {
     last_ns: i64,
     /// The request that is being written, or waits to be sent again.
     under_way: Option<CommitUnderWay>,
     aborted: Option<AbortedCommit>,
-    /// The span in which aborts have kept everything from being committed; `None` if there is none.
+    /// The span in which every commit was aborted; `None` if the last one succeeded.
     outage: Option<Outage>,
 }
 
-/// A request that was sealed and is not known to be committed.
+/// A request that is sealed and not known to be committed.
 struct CommitUnderWay {
     sealed_ns: i64,
     /// Sequence of the last journal entry sealed with it; `None` if it has no entries.
@@ -68,7 +68,7 @@ impl Core {
         self.commits.outage.as_ref().map(Outage::began_ns)
     }
 
-    /// Time at which there is something to commit; `None` if that does not depend on time alone.
+    /// Time from which a commit is due; `None` if that does not depend on time alone.
     pub(super) fn commit_at_ns(&self) -> Option<i64> {
         match &self.commits.aborted {
             Some(aborted) => Some(aborted.again_at_ns),
@@ -89,7 +89,7 @@ impl Core {
         self.commits.last_ns + interval_ns
     }
 
-    /// Commits complete outputs, or sends an aborted request again, if that is due.
+    /// Seals and sends a commit of complete outputs, or sends an aborted request again, if that is due.
     pub(super) fn commit_if_due(&mut self, now_ns: i64) -> Result<(), RecordError> {
         if let Some(aborted) = self.commits.aborted.take_if(|aborted| aborted.again_at_ns <= now_ns) {
             let mut request = aborted.request;
@@ -120,7 +120,7 @@ impl Core {
         Err(CoreError::CommitUnanswered { waited_s: waited_ns / 1_000_000_000 })
     }
 
-    /// The request of the last [`Command::Commit`] is durable and visible.
+    /// Handles a commit: the request of the last [`Command::Commit`] is durable and visible.
     pub(super) fn on_committed(&mut self, now_ns: i64, attempt: CommitAttempt) -> Result<(), RecordError> {
         self.record_outcome(now_ns, attempt, CommitOutcome::Committed)?;
         self.commits.under_way = None;
@@ -129,8 +129,8 @@ impl Core {
         Ok(())
     }
 
-    /// Nothing of the request of the last [`Command::Commit`] was written, for this reason. Outputs are a function of
-    /// the log, so the request stays right except for partitions that others own by now.
+    /// Handles an abort: nothing of the request of the last [`Command::Commit`] was written, for this reason. Outputs
+    /// are a function of the log, so the request stays valid except for partitions that other processes own by now.
     pub(super) fn on_aborted(
         &mut self,
         now_ns: i64,
@@ -151,8 +151,8 @@ impl Core {
         self.record_outcome(now_ns, attempt, CommitOutcome::Aborted)
     }
 
-    /// Records the outcome of an attempt. A transaction without journal entries has no name in the journal and is not
-    /// recorded.
+    /// Records the outcome of an attempt. A transaction without journal entries is not recorded, because the journal
+    /// has no sequence to name it by.
     fn record_outcome(
         &mut self,
         now_ns: i64,
@@ -168,7 +168,7 @@ impl Core {
         self.step(now_ns, Input::CommitEnded(ended))
     }
 
-    /// True if a commit would hold anything.
+    /// True if a commit would contain anything.
     pub(super) fn has_uncommitted(&self) -> bool {
         self.recorder.has_news()
             || self.partitions.values().any(Partition::has_unsealed)
@@ -191,8 +191,8 @@ impl Core {
             let next = next_request.as_ref().map(|(_, next)| *next);
             accounts.extend(sealed.account(before, owned.sealed_offset, next));
             request.offsets.extend(next_request);
-            // A requested segment begins in all partitions, also in those without new ticks, so that it is asked for
-            // once.
+            // A requested segment begins in all partitions, also in those without new ticks, so that the operator asks
+            // for it only once.
             let begins = owned.sealed_offset > before || self.config.new_segment;
             if begins && take(&mut owned.segment_due) {
                 let segment = segment_record(sealed.partition, before, &self.config.stages);
@@ -218,8 +218,8 @@ impl Core {
         Ok(request)
     }
 
-    /// Makes an aborted request ready to be sent again. Drops outputs of partitions that others own by now; the journal
-    /// says so in the same transaction.
+    /// Prepares an aborted request to be sent again. Drops outputs of partitions that other processes own by now; the
+    /// same transaction records that in the journal.
     fn amend(&mut self, request: &mut CommitRequest) {
         if request
             .retain_owned(|partition, assignment| self.membership.assignment(partition) == Some(assignment))

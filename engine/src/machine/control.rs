@@ -8,7 +8,7 @@ use crate::RecordError;
 use crate::control::{ControlRefusal, ReadControl};
 
 impl Core {
-    /// Takes commands that were read from the partition with this process's number.
+    /// Handles commands that were read from this process's partition of the topic.
     pub(super) fn on_controls(
         &mut self,
         now_ns: i64,
@@ -42,7 +42,7 @@ impl Core {
         self.step(now_ns, Input::Control(input))
     }
 
-    /// Takes the scheduler's decision on a command.
+    /// Handles the scheduler's decision on a command.
     pub(super) fn controlled(&mut self, now_ns: i64, controlled: Controlled) {
         let Controlled { id, outcome, detail } = controlled;
         tracing::warn!(id, ?outcome, detail, "an operator's command was decided");
@@ -52,7 +52,7 @@ impl Core {
         self.control.answer(&self.config.topics.control, result);
     }
 
-    /// True if commands may come now. A process that ends leaves them to its next life.
+    /// True if the engine may read commands now. A process that is ending leaves them to its next life.
     pub(super) fn takes_controls(&self) -> bool {
         !self.is_full() && self.control.has_room() && !self.stopping.draining
     }

@@ -1,4 +1,4 @@
-//! The entry of events and the exit of commands.
+//! The entry point of events and the exit of commands.
 
 use super::Core;
 use crate::command::Command;
@@ -8,18 +8,18 @@ use crate::event::Event;
 /// The events that a core wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
-    /// Time at which it wants to settle even if nothing happens until then; `None` if there is none.
+    /// Time at which the core wants to be called even without an event; `None` if there is none.
     pub wake_at_ns: Option<i64>,
-    /// True if records of ticks may come.
+    /// True if the core accepts records of ticks.
     pub records: bool,
-    /// True if risk requests may come.
+    /// True if the core accepts risk requests.
     pub requests: bool,
-    /// True if operators' commands may come.
+    /// True if the core accepts operators' commands.
     pub controls: bool,
 }
 
 impl Core {
-    /// Takes an event. Its commands must be polled to the end before the next event.
+    /// Handles an event. Call [`Self::poll`] until it returns `None` before the next event.
     pub fn handle(&mut self, event: Event, now_ns: i64) -> Result<(), CoreError> {
         debug_assert!(self.commands.is_empty(), "commands are executed before the next event comes");
         match event {
@@ -62,18 +62,18 @@ impl Core {
         Ok(())
     }
 
-    /// The next command, in order; `None` if there is none.
+    /// Takes the next command, in order; `None` if there is none.
     pub fn poll(&mut self) -> Option<Command> {
         let abandoned = || self.risk.arrivals.pop_abandoned().map(|number| Command::Abandon { number });
         self.commands.pop_front().or_else(abandoned)
     }
 
-    /// The events that it wants next; `None` once everything before the stop is processed and committed.
+    /// The events that the core wants next; `None` once everything before the stop is processed and committed.
     pub fn wants(&self) -> Option<Wants> {
         (!self.is_done()).then(|| self.wants_now())
     }
 
-    /// The events that it wants next, also when it is done.
+    /// The events that the core wants next, also when it is done.
     pub(crate) fn wants_now(&self) -> Wants {
         Wants {
             wake_at_ns: self.wake_at_ns(),

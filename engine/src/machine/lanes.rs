@@ -1,4 +1,4 @@
-//! News of lanes, and their loss and restart.
+//! Messages of lanes, and the loss and restart of lanes.
 
 use std::collections::BTreeSet;
 
@@ -16,23 +16,23 @@ use crate::lanes::{GroupId, LaneNews, PartOutput};
 use crate::recorder::RecordError;
 use crate::text::{LOST_REASON_BYTES_MAX, cut};
 
-/// Number of restarts of a failed lane on the processor in the life of a process.
+/// Most restarts of a failed lane on the processor in one process life.
 const LANE_RESTARTS_MAX: u32 = 3;
-/// Longest pause of the engine, in nanoseconds, after which it may still judge by the clock that a lane is slow.
+/// Longest pause of the engine, in nanoseconds, after which the clock still shows reliably that a lane is slow.
 const TURN_NS_MAX: i64 = 1_000_000_000;
 
-/// Work of a thread of a lane on a device, by its own account. News that the engine was too busy to hear are thus not
-/// held against the lane.
+/// Current work of a device lane's thread, as the thread itself reports it. So a lane is not blamed for messages that a
+/// busy engine has not received yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// A batch, since this time.
+    /// A batch.
     Batch {
-        /// Nanoseconds of the engine's clock.
+        /// Begin of the work, in nanoseconds of the engine's clock.
         since_ns: i64,
     },
-    /// Other work since this time: opening its device, installing a group, or a slice.
+    /// Other work: opening its device, installing a group, or a slice.
     Other {
-        /// Nanoseconds of the engine's clock.
+        /// Begin of the work, in nanoseconds of the engine's clock.
         since_ns: i64,
     },
 }
@@ -41,7 +41,7 @@ pub enum Doing {
 pub(super) struct Lanes {
     /// Number of earlier starts, by lane; `None` for a lost lane.
     lives: Vec<Option<u32>>,
-    /// Bytes of slots, staging and workspace that a lane on a device reported last, by lane.
+    /// Bytes of slots, staging and workspace that a device lane reported last, by lane.
     memory_bytes: Vec<[usize; 3]>,
     watched_ns: i64,
 }
@@ -61,12 +61,12 @@ impl Core {
         }
     }
 
-    /// True if news of a lane in this life are current.
+    /// True if a message of a lane in this life is current.
     fn is_alive(&self, lane: LaneId, life: u32) -> bool {
         self.lanes.lives[lane as usize] == Some(life)
     }
 
-    /// Takes news of a lane in one of its lives.
+    /// Handles a message of a lane in one of its lives.
     pub(super) fn on_lane(
         &mut self,
         now_ns: i64,
@@ -97,7 +97,7 @@ impl Core {
     }
 
     /// Gives up lanes on devices that take too long. Gives up none if the engine itself was held up, because then it
-    /// cannot tell.
+    /// cannot judge them.
     pub(crate) fn on_watch(&mut self, now_ns: i64, doing: &[(LaneId, Doing)]) -> Result<(), CoreError> {
         let was_held_up = now_ns - self.lanes.watched_ns >= TURN_NS_MAX;
         self.lanes.watched_ns = now_ns;
@@ -139,7 +139,8 @@ impl Core {
         Ok(())
     }
 
-    /// Removes a lane. One on the processor is started again; a process that has lost a GPU does not use it again.
+    /// Removes a lane. A lane on the processor is started again, up to [`LANE_RESTARTS_MAX`] times; a lost GPU is not
+    /// used again in this life.
     fn lose_lane(&mut self, now_ns: i64, lane: LaneId, reason: String, hangs: bool) -> Result<(), CoreError> {
         let is_on_device = self.config.is_on_device(lane);
         let device = &self.config.lanes[lane as usize].device;
@@ -160,7 +161,7 @@ impl Core {
         Ok(self.on_lane_lost(now_ns, lane, reason, restart)?)
     }
 
-    /// Takes a finished batch of a lane.
+    /// Handles a finished batch of a lane.
     fn on_completed(
         &mut self,
         now_ns: i64,
@@ -182,7 +183,7 @@ impl Core {
         waiting.into_iter().try_for_each(|partition| self.see_to_pages(partition))
     }
 
-    /// Takes the measured service times of a lane.
+    /// Handles the measured service times of a lane.
     fn on_measured(
         &mut self,
         now_ns: i64,
@@ -192,7 +193,7 @@ impl Core {
         self.step(now_ns, Input::Measured(Measured { lane, points }))
     }
 
-    /// Takes a group that a lane gave back.
+    /// Handles a group that a lane gave back.
     fn on_released(
         &mut self,
         now_ns: i64,
@@ -203,14 +204,14 @@ impl Core {
     ) -> Result<(), RecordError> {
         let GroupId { partition, group } = group;
         let owned = self.partitions.get_mut(&partition);
-        // The partition may have gone or been restored since the lane was told.
+        // The partition may have gone or been restored since the lane got the command.
         if !owned.is_some_and(|owned| owned.release(group, lane, epoch, stage)) {
             return Ok(());
         }
         self.step(now_ns, Input::Released(Released { partition, group, lane, epoch }))
     }
 
-    /// Takes the failure of a lane; `restarted` is true if a new worker has taken its place.
+    /// Handles the failure of a lane; `restarted` is true if a new worker has taken its place.
     fn on_lane_lost(
         &mut self,
         now_ns: i64,
@@ -240,7 +241,7 @@ impl Core {
     }
 }
 
-/// A sample as it is recorded for a lane, with the lane's own memory.
+/// The recorded form of a device's sample for one lane, with the lane's own memory.
 fn recorded(sample: &Sample, memory_bytes: [usize; 3]) -> DeviceSample {
     let [slots_bytes, staging_bytes, work_bytes] = memory_bytes.map(|bytes| bytes as i64);
     let wide = |value: Option<u32>| value.map(i64::from);

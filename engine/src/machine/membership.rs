@@ -1,4 +1,4 @@
-//! Partitions of this process: how they come, are restored, and go.
+//! Partitions of this process: how they are assigned, restored and given up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use crate::restore::Restored;
 use crate::risk::RequestPartition;
 use crate::segment::is_other;
 
-/// Longest time for revoked partitions to commit their outputs before they are let go without.
+/// Longest time for revoked partitions to commit their outputs; after it, they are let go without.
 const REVOKE_NS_MAX: i64 = 10_000_000_000;
 
-/// The place at which a process begins with a partition.
+/// The place at which a process begins to process a partition.
 struct Beginning {
     committed_offset: i64,
     snapshot_offset: i64,
@@ -32,21 +32,22 @@ struct Beginning {
 /// State of the process's membership in its group.
 #[derive(Default)]
 pub(super) struct Membership {
-    /// Assignment of each partition that is this process's, counted over all partitions.
+    /// Assignment of each owned partition, numbered over all partitions.
     assignments: BTreeMap<i32, u64>,
     assignments_total: u64,
-    /// Partitions that were assigned together, until the states of all of them are there.
+    /// Partitions that were assigned together and wait until the states of all of them have arrived.
     assigning: Vec<Assigning>,
     /// Partitions whose state was lost and is not restored yet.
     restoring: BTreeMap<i32, Restoring>,
     restores_total: u64,
-    /// Partitions whose market is older than it was under their last owner; each with the offset of the ticks to accept
-    /// until then. Requests that ask the market wait until there are none, because the partition of a symbol is unknown
+    /// Partitions whose market is older than under their last owner, each with the offset of the ticks to accept until
+    /// it is not. Requests that need the market wait until this is empty, because the partition of a symbol is unknown
     /// before.
     markets_awaited: BTreeMap<i32, i64>,
-    /// Partitions with unaccepted ticks that lay there when they came; each with the end offset of these.
+    /// Partitions with unaccepted ticks that existed when they were assigned; each with the end offset of these ticks.
     behind: BTreeMap<i32, i64>,
-    /// Partitions whose requests' offset somebody has set, and is to be committed again once the requests are read.
+    /// Partitions with a changed group offset of their requests: the right one must be committed again once the
+    /// requests are read.
     requests_uncommitted: BTreeSet<i32>,
     revoking: Option<Revoking>,
 }
@@ -64,18 +65,19 @@ struct Restoring {
     number: u64,
     /// Offsets that the partition had reached.
     reached: Reached,
-    /// Outputs of records before this offset exist, or are in a commit.
+    /// Offset before which the outputs of all records exist, or are in a commit.
     sealed_offset: i64,
 }
 
-/// Partitions that the source wants to hand over.
+/// Partitions that the source is about to hand over.
 struct Revoking {
     partitions: Vec<i32>,
     until_ns: i64,
 }
 
 impl Membership {
-    /// Makes a partition this process's. Returns the new assignment; `None` if it was this process's before.
+    /// Makes this process the owner of a partition. Returns the new assignment; `None` if it owned the partition
+    /// already.
     fn begin(&mut self, partition: i32) -> Option<u64> {
         if self.assignments.contains_key(&partition) {
             return None;
@@ -85,20 +87,20 @@ impl Membership {
         Some(self.assignments_total)
     }
 
-    /// The assignment of a partition; `None` if it is not this process's.
+    /// The assignment of a partition; `None` if this process does not own it.
     pub(super) fn assignment(&self, partition: i32) -> Option<u64> {
         self.assignments.get(&partition).copied()
     }
 
-    /// Partitions that are this process's or are about to be, in order.
+    /// Partitions that this process owns or is about to own, in order.
     pub(super) fn owned(&self) -> impl Iterator<Item = i32> {
         let coming = self.assigning.iter().flat_map(|assigning| &assigning.all).map(|one| one.partition);
         let owned: BTreeSet<i32> = self.assignments.keys().copied().chain(coming).collect();
         owned.into_iter()
     }
 
-    /// Counts a restore, or a reading of pages. The number tells it from one that was asked for before the partition
-    /// went and came again.
+    /// Counts a restore, or a read of pages. Its number distinguishes it from one that was requested before the
+    /// partition went and came back.
     pub(super) fn next_restore(&mut self) -> u64 {
         self.restores_total += 1;
         self.restores_total
@@ -109,19 +111,19 @@ impl Membership {
         self.requests_uncommitted.contains(&partition)
     }
 
-    /// Notes that requests of a partition are read.
+    /// Notes that reading of a partition's requests has begun.
     pub(super) fn requests_opened(&mut self, partition: i32) {
         self.requests_uncommitted.remove(&partition);
     }
 
-    /// Notes that a partition came: others processed ticks before `processed`, and those before `end` lie there.
+    /// Notes a new partition: earlier owners processed its ticks before `processed`, and ticks before `end` exist.
     fn await_market(&mut self, partition: i32, processed: i64, end: i64) {
         self.markets_awaited.insert(partition, processed.min(end));
         self.behind.insert(partition, end);
     }
 
-    /// Notes the partitions that have caught up. `is_read_to` is true if the ticks of a partition before an offset are
-    /// accepted.
+    /// Removes the partitions that have caught up. `is_read_to` is true if the ticks of a partition before an offset
+    /// are accepted.
     pub(super) fn note_markets(&mut self, is_read_to: impl Fn(i32, i64) -> bool) {
         if self.markets_awaited.iter().all(|(&partition, &processed)| is_read_to(partition, processed)) {
             self.markets_awaited.clear();
@@ -129,12 +131,12 @@ impl Membership {
         self.behind.retain(|&partition, &mut end| !is_read_to(partition, end));
     }
 
-    /// True if requests of a partition that ask the market have waited for it since the partition came.
+    /// True if requests that need the market still wait for this partition to catch up.
     pub(super) fn awaits_market(&self, partition: i32) -> bool {
         self.markets_awaited.contains_key(&partition)
     }
 
-    /// True if all ticks that lay in partitions when these came are accepted.
+    /// True if all ticks that existed when partitions were assigned are accepted.
     pub(super) fn is_caught_up(&self) -> bool {
         self.behind.is_empty() && self.markets_awaited.is_empty()
     }
@@ -156,13 +158,13 @@ impl Membership {
 }
 
 impl Core {
-    /// True if a partition has been this process's without a break since this assignment.
+    /// True if this process has owned a partition without a break since this assignment.
     pub(super) fn is_owned(&self, partition: i32, assignment: u64) -> bool {
         self.membership.assignment(partition) == Some(assignment)
     }
 
-    /// Asks for the states of partitions that are to become this process's. Once all states are there, the partitions
-    /// are taken over together.
+    /// Requests the states of newly assigned partitions. Once all states have arrived, the partitions are taken over
+    /// together.
     pub(super) fn on_assigned(&mut self, now_ns: i64, all: Vec<Assigned>) -> Result<(), CoreError> {
         let mut awaited = BTreeMap::new();
         for &Assigned { partition, committed, .. } in &all {
@@ -174,15 +176,15 @@ impl Core {
         self.take_over(now_ns)
     }
 
-    /// Asks again for the lost state of a partition that had come as far as `reached`.
+    /// Requests the lost state of a partition again; the partition had reached `reached`.
     pub(super) fn restore_lost(&mut self, partition: i32, reached: Reached, sealed_offset: i64) {
         let number = self.membership.next_restore();
         self.membership.restoring.insert(partition, Restoring { number, reached, sealed_offset });
         self.commands.push_back(Command::Restore { number, partition, sealed_offset });
     }
 
-    /// Takes the state of an ended restore. Ignores a restore that nobody awaits any more, because its partition has
-    /// gone since.
+    /// Handles the state of an ended restore. Ignores a restore that is no longer awaited because its partition has
+    /// gone.
     pub(super) fn on_restored(
         &mut self,
         now_ns: i64,
@@ -207,7 +209,8 @@ impl Core {
         Ok(self.admit(now_ns, assigned, restored, reached)?)
     }
 
-    /// Takes over partitions whose states are there, unless that would begin segments of the log that nobody asked for.
+    /// Takes over partitions whose states have arrived, unless that would begin segments of the log without the
+    /// operator's request.
     fn take_over(&mut self, now_ns: i64) -> Result<(), CoreError> {
         let is_complete = |assigning: &mut Assigning| assigning.restored.len() == assigning.all.len();
         let complete: Vec<Assigning> = self.membership.assigning.extract_if(.., is_complete).collect();
@@ -224,7 +227,7 @@ impl Core {
                     self.membership.requests_uncommitted.insert(partition);
                 }
                 self.membership.await_market(partition, committed.unwrap_or(0), end);
-                // Requests are read at once, however many ticks are to be caught up with.
+                // Requests are read at once, however many ticks are still to be read.
                 if let Some(assignment) = self.membership.assignment(partition) {
                     self.commands.push_back(Command::OpenRequests {
                         partition,
@@ -276,9 +279,9 @@ impl Core {
         if removed.is_empty() { Ok(()) } else { Err(CoreError::TicksRemoved { topic, removed }) }
     }
 
-    /// The place at which a partition with a read state begins. If the log has removed records that the state lacks,
-    /// that is the first record left. The partition then begins without state, unless the state has everything that was
-    /// processed.
+    /// Determines where a partition with a restored state begins. If the log has removed records that the state lacks,
+    /// it begins at the oldest remaining record. It then begins without state, unless the state includes everything
+    /// that was processed.
     fn beginning(&mut self, assigned: Assigned, restored: &mut Restored) -> Beginning {
         let Assigned { partition, committed, lost_from, .. } = assigned;
         let (first, snapshot_offset) = (restored.first, restored.offset);
@@ -352,16 +355,17 @@ impl Core {
             }),
         )?;
         if has_gap {
-            // The log may have lost the records of this state by the time it is asked for again.
+            // The log may have removed the records behind this state by the time it is requested again.
             self.begin_snapshot(now_ns, partition, 0)?;
         }
         self.commands.push_back(Command::Seek { partition, offset, generation });
-        // A stop may have been asked for before there was anything to stop.
+        // A stop may have been requested before there was anything to stop.
         self.drain_if_read(now_ns)
     }
 
-    /// Prepares the handover of partitions, whose source stands still until [`Command::ReleaseSource`]. Their outputs
-    /// are committed first, if that does not take too long. A last snapshot spares the next owner work.
+    /// Prepares the handover of partitions, whose source blocks until [`Command::ReleaseSource`]. Their outputs are
+    /// committed first, if that does not take too long. A last snapshot saves the next owner from processing records
+    /// again.
     pub(super) fn on_revoking(&mut self, now_ns: i64, partitions: Vec<i32>) -> Result<(), CoreError> {
         for &partition in &partitions {
             self.close_requests(now_ns, partition)?;
@@ -371,7 +375,7 @@ impl Core {
         Ok(())
     }
 
-    /// Gives up partitions that already belong to others.
+    /// Gives up partitions that already belong to other processes.
     pub(super) fn on_lost(&mut self, now_ns: i64, partitions: &[i32]) -> Result<(), CoreError> {
         self.give_up(now_ns, partitions, "lost")
     }
@@ -393,7 +397,7 @@ impl Core {
         self.give_up(now_ns, &partitions, if settled { "committed" } else { "not committed in time" })
     }
 
-    /// Gives up partitions that are no longer this process's. Their next owner computes uncommitted outputs again.
+    /// Gives up partitions that this process no longer owns. Their next owner computes uncommitted outputs again.
     fn give_up(&mut self, now_ns: i64, partitions: &[i32], how: &str) -> Result<(), CoreError> {
         for &partition in partitions {
             self.let_go(now_ns, partition)?;
@@ -401,7 +405,7 @@ impl Core {
             self.commands.push_back(Command::Lifecycle(LifecycleEvent::PartitionRevoked, detail));
         }
         self.commands.push_back(Command::ReleaseSource);
-        // Partitions that came with them may have waited for their states, and the stop for their last records.
+        // Partitions assigned together with them may have waited for their states, and the stop for their last records.
         self.take_over(now_ns)?;
         Ok(self.drain_if_read(now_ns)?)
     }
@@ -426,7 +430,7 @@ impl Core {
         if let Some(stop) = &mut self.stopping.at {
             stop.remove(partition);
         }
-        // The scheduler has not heard of a partition that was never taken over.
+        // The scheduler does not know a partition that was never taken over.
         if !was_owned {
             return Ok(());
         }
@@ -434,7 +438,7 @@ impl Core {
         self.step(now_ns, Input::PartitionRevoked(PartitionRevoked { partition }))
     }
 
-    /// True if everything read of a partition is processed and handed to a commit.
+    /// True if everything read of a partition is processed and part of a commit.
     fn is_settled(&self, partition: i32) -> bool {
         let settled = |owned: &Partition| {
             owned.is_drained() && owned.sealed_offset >= owned.next_offset && !owned.has_unsealed()

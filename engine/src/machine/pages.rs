@@ -1,4 +1,4 @@
-//! Pages of evicted symbols: when they are read, taken back, and let go.
+//! Pages of evicted symbols: when they are read, taken back into memory, and let go.
 
 use super::Core;
 use crate::command::Command;
@@ -6,9 +6,9 @@ use crate::error::CoreError;
 use crate::partition::{Need, PageId, ReadPage};
 
 impl Core {
-    /// Asks for the pages that a partition's next record waits for, or goes on with the record if they are here.
+    /// Requests the pages that a partition's next record waits for, or continues with the record if they are here.
     pub(super) fn see_to_pages(&mut self, partition: i32) -> Result<(), CoreError> {
-        // A partition that is handed over is read no more.
+        // A partition that is being handed over is read no further.
         if self.membership.is_handed_over(partition) {
             return Ok(());
         }
@@ -39,8 +39,8 @@ impl Core {
         Ok(())
     }
 
-    /// Takes pages that were read; a page that is missing from the log has no bytes. Ignores a reading that nobody
-    /// awaits any more.
+    /// Handles pages that were read; a page missing from the log has no bytes. Ignores a read that is no longer
+    /// awaited.
     pub(super) fn on_pages_read(&mut self, number: u64, pages: Vec<ReadPage>) -> Result<(), CoreError> {
         let awaiting = self.partitions.iter_mut().find(|(_, owned)| owned.awaits_pages(number));
         let Some((&partition, owned)) = awaiting else { return Ok(()) };
@@ -56,7 +56,7 @@ impl Core {
         self.see_to_pages(partition)
     }
 
-    /// Lets go of pages that were found in the log. Pages that were not found stay here.
+    /// Frees the pages that a search found in the log; the others stay in memory.
     pub(super) fn on_pages_found(&mut self, partition: i32, sought: &[PageId], found: &[PageId]) {
         let Some(owned) = self.partitions.get_mut(&partition) else { return };
         owned.let_pages_go(sought, found);
@@ -66,7 +66,7 @@ impl Core {
         }
     }
 
-    /// Looks for pages of snapshots in the log, after a commit.
+    /// Requests a search of the log for pages of committed snapshots, after a commit.
     pub(super) fn find_pages(&mut self) {
         for (&partition, owned) in &mut self.partitions {
             let pages = owned.begin_to_seek_pages();

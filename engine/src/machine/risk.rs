@@ -1,4 +1,4 @@
-//! The core's side of risk: requests in, results out, and the work of lanes in between.
+//! The core's side of risk: requests, results, and the work of lanes between them.
 
 use warptape_events::LifecycleEvent;
 use warptape_events::journal::{
@@ -21,8 +21,9 @@ use crate::risk::{
 };
 
 impl Core {
-    /// Opens the requests of a partition, which are read from the committed offset on; those before `found_before` lay
-    /// there when it came. Ignores a partition that is no longer this process's, or is so under another assignment.
+    /// Opens the requests of a partition, which are read from the committed offset on; those before `found_before`
+    /// existed when it was assigned. Does nothing if this process no longer owns the partition under the same
+    /// assignment.
     pub(super) fn on_requests_opened(
         &mut self,
         partition: i32,
@@ -45,7 +46,7 @@ impl Core {
         self.commands.push_back(Command::ReadRequests { partition, offset, generation });
     }
 
-    /// Notes that requests of a partition were read up to an offset, after which the log may have no more records.
+    /// Notes that requests of a partition were read up to an offset, behind which the log may have no more records.
     pub(super) fn on_requests_position(&mut self, partition: i32, generation: u64, position: i64) {
         if let Some(requests) = self.risk.partitions.get_mut(&partition)
             && requests.generation == generation
@@ -55,7 +56,7 @@ impl Core {
         }
     }
 
-    /// Tells of the requests that had no answer when their partition came, once all of them are read.
+    /// Reports the requests that had no answer when their partition was assigned, once all of them are read.
     fn tell_found(&mut self, partition: i32) {
         let requests = self.risk.partitions.get_mut(&partition);
         if let Some(detail) = requests.and_then(RequestPartition::take_found) {
@@ -64,7 +65,7 @@ impl Core {
         }
     }
 
-    /// Takes requests of a partition that were read.
+    /// Handles requests of a partition that were read.
     pub(super) fn on_requests(
         &mut self,
         now_ns: i64,
@@ -106,8 +107,8 @@ impl Core {
         Ok(())
     }
 
-    /// Ends a request of the same partition, at whatever stage it is, because another one cancels it. The result of the
-    /// cancelled one is put before that of the other: a transaction with the second alone would let the first begin
+    /// Ends a request of the same partition, in whatever state it is, because another request cancels it. The result of
+    /// the cancelled one is put before that of the other. A transaction with only the second would let the first begin
     /// again.
     fn cancel(&mut self, now_ns: i64, by: Asked, request_id: &str) -> Result<(), RecordError> {
         let error = refusals::cancelled(&by.request_id, &by.tenant, by.offset);
@@ -132,8 +133,8 @@ impl Core {
         self.risk.refuse(now_ns, by, NO_SEQUENCE, error, &self.config);
     }
 
-    /// Gives requests that are no tasks yet to the scheduler once their deadlines have passed. It refuses them, so
-    /// their needs are not worked out.
+    /// Passes requests without a task to the scheduler once their deadlines have passed. It refuses them, so their
+    /// costs are not estimated.
     pub(super) fn give_up_overdue(&mut self, now_ns: i64) -> Result<(), RecordError> {
         while let Some(asked) = self.risk.arrivals.take_overdue(now_ns) {
             let task = self.risk.take_number();
@@ -145,10 +146,10 @@ impl Core {
         Ok(())
     }
 
-    /// Takes the market for the requests whose turn has come, and has tasks made of them. A request that asks the
-    /// market waits while the market of any partition with open requests is older than it has been. Such a partition
-    /// reads its ticks again. While ticks are caught up with, the market is that of the offset reached, unless the
-    /// request says that it waits.
+    /// Takes a market snapshot for each request whose turn has come, and starts its preparation. A request that needs
+    /// the market waits while the market of a partition with open requests is older than it was. Such a partition reads
+    /// its ticks again. While ticks are being caught up with, the market is that of the offset reached, unless the
+    /// request asks to wait.
     pub(crate) fn prepare_requests(&mut self) {
         if !self.has_room_for_answers() || !self.risk.arrivals.is_waiting() {
             return;
@@ -174,7 +175,7 @@ impl Core {
             && let Some(Turn { number, partition, offset, haste, request }) =
                 self.risk.arrivals.prepare(is_met)
         {
-            // A partition that has just come has no market yet; requests of its own wait until it has.
+            // A newly assigned partition has no market yet; its own requests wait until it has.
             let with_market = self.partitions.values().filter(|owned| self.has_market(owned));
             let market_of = |symbol: &str| with_market.clone().find_map(|owned| owned.market_of(symbol));
             let markets = with_market.clone().map(|owned| owned.as_of());
@@ -184,14 +185,14 @@ impl Core {
                 self.risk.arrivals.wait_for_symbols(number, request, symbols);
                 continue;
             }
-            // Devices revalue everything, and the cost of that must not be taken for the cost of following changes.
+            // Devices revalue everything, and the cost of that must not count as the cost of following changes.
             let kept = follows.then(|| self.risk.kept.clone());
             let preparation = Preparation { partition, offset, haste, number, request, market, kept };
             self.commands.push_back(Command::Prepare(preparation));
         }
     }
 
-    /// Takes a prepared request. Prepared requests of one process come in the order of their commands.
+    /// Handles a prepared request. Prepared requests of one process come in the order of their commands.
     pub(super) fn on_prepared(&mut self, now_ns: i64, prepared: Prepared) -> Result<(), RecordError> {
         let asked = self.risk.arrivals.take_prepared(prepared.number);
         let (Some(mut asked), Some(task)) = (asked, prepared.task) else { return Ok(()) };
@@ -216,7 +217,7 @@ impl Core {
         }
     }
 
-    /// Gives the round of a task to the scheduler.
+    /// Passes the round of a task to the scheduler.
     fn submit(&mut self, now_ns: i64, number: TaskId) -> Result<(), RecordError> {
         let open = self.risk.tasks.get_mut(&number).expect("the caller has opened it");
         open.submitted_ns = now_ns;
@@ -248,7 +249,7 @@ impl Core {
         self.step(now_ns, input)
     }
 
-    /// Takes a finished slice of a lane.
+    /// Handles a finished slice of a lane.
     pub(super) fn on_slice_done(
         &mut self,
         now_ns: i64,
@@ -261,10 +262,11 @@ impl Core {
         self.step(now_ns, Input::SliceDone(SliceDone { lane, slice, service_ns }))
     }
 
-    /// Withdraws the tasks of a partition, or all tasks if `None`: their next owner asks for them again.
+    /// Withdraws the tasks of a partition, or all tasks if `None`: the next owner computes them from the requests
+    /// again.
     pub(super) fn withdraw_tasks(&mut self, now_ns: i64, partition: Option<i32>) -> Result<(), RecordError> {
         for task in self.risk.withdraw(partition) {
-            // The steps before may have ended it.
+            // The steps above may have ended the task.
             if self.risk.tasks.remove(&task).is_some() {
                 self.step(now_ns, Input::TaskDropped(TaskDropped { task }))?;
             }
@@ -301,7 +303,7 @@ impl Core {
         self.answer(now_ns, shed.task, RiskOutcome::Error(refusals::shed(shed)));
     }
 
-    /// Concludes a round whose units are all done, here or beside the engine.
+    /// Concludes a round whose units are all done, at once or in the background.
     pub(super) fn finish_round(&mut self, now_ns: i64, finish: &Finish) {
         let (number, config) = (finish.task, self.config.clone());
         let open = self.risk.conclude(number);
@@ -312,7 +314,7 @@ impl Core {
         }
     }
 
-    /// Goes on with the rounds that were concluded at once.
+    /// Continues with the rounds that were concluded at once.
     pub(super) fn go_on(&mut self, now_ns: i64) -> Result<(), RecordError> {
         while let Some(concluded) = self.concluded.pop() {
             self.on_concluded(now_ns, concluded)?;
@@ -320,12 +322,12 @@ impl Core {
         Ok(())
     }
 
-    /// Gives the found prices of kinds of tasks to the scheduler.
+    /// Passes the computed prices of kinds of tasks to the scheduler.
     pub(super) fn on_priced(&mut self, now_ns: i64, priced: Priced) -> Result<(), RecordError> {
         self.step(now_ns, Input::Priced(priced))
     }
 
-    /// Takes a concluded round: its outcome is the answer, or another round follows.
+    /// Handles a concluded round: either the answer is known, or another round follows.
     pub(super) fn on_concluded(&mut self, now_ns: i64, concluded: Concluded) -> Result<(), RecordError> {
         let Concluded { number, outcome } = concluded;
         let Some(Awaited { cancelled_by }) = self.risk.take_concluded(number) else { return Ok(()) };
@@ -355,7 +357,7 @@ impl Core {
         self.risk.answer(now_ns, task, outcome, &self.config);
     }
 
-    /// True if every request before the stop has its answer, or is left to the next life.
+    /// True if every request before the stop is answered, or left to the next life.
     pub(super) fn are_requests_drained(&self) -> bool {
         let is_answered = |(partition, &end): (&i32, &i64)| {
             let requests = self.risk.partitions.get(partition);
@@ -365,7 +367,7 @@ impl Core {
         self.stopping.at.as_ref().is_none_or(|stop| stop.requests.iter().all(is_answered))
     }
 
-    /// The offset at which reading of a partition's requests ends: the greatest `i64` unless a stop was asked for.
+    /// The offset at which reading of a partition's requests ends; `i64::MAX` unless a stop was requested.
     fn requests_stop_offset(&self, partition: i32) -> i64 {
         self.stopping.at.as_ref().map_or(i64::MAX, |stop| stop.requests.get(&partition).copied().unwrap_or(0))
     }

@@ -1,4 +1,4 @@
-//! Status of an engine, for metrics and for people. Nothing is decided by it.
+//! Status of an engine, for metrics and for people. No decision depends on it.
 
 use warptape_events::journal::{BreakerState, LaneId};
 use warptape_scheduler::autoscale::Wish;
@@ -12,7 +12,7 @@ use crate::tally::Tally;
 /// Status of an engine.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// Partitions that are this process's.
+    /// Partitions that this process owns.
     pub partitions: Vec<PartitionStatus>,
     /// Lanes, by index.
     pub lanes: Vec<LaneStatus>,
@@ -24,67 +24,67 @@ pub struct Status {
     pub decisions: u64,
     /// Rows that wait on the host.
     pub waiting_rows: usize,
-    /// Symbols seen in the partitions owned.
+    /// Symbols seen in the owned partitions.
     pub symbols: usize,
-    /// Symbols among them that left memory.
+    /// Number of those symbols that are evicted from memory.
     pub evicted: usize,
     /// Time bars that were open at the last snapshots of the partitions.
     pub open_bars: u64,
-    /// Symbols that are in more than one of them.
+    /// Symbols that are in more than one of the owned partitions.
     pub split_symbols: SplitSymbols,
-    /// Risk tasks that are known.
+    /// Number of risk tasks that the scheduler knows.
     pub tasks: usize,
     /// Risk tasks with units that no lane has begun.
     pub tasks_waiting: i32,
     /// Configured quotas of risk tasks: name, tasks, and greatest number of tasks, where 0 means as many as fit.
     pub quotas: Vec<(String, i64, i64)>,
-    /// Number of wanted lanes since the last window of autoscaling, with the figures behind it; `None` if it is not
-    /// known.
+    /// Number of wanted lanes since the last window of autoscaling, with the figures behind it; `None` if it is
+    /// unknown.
     pub wish: Option<Wish>,
-    /// Positions of portfolios that lanes on the processor revalued, in requests with kept values of earlier ones.
+    /// Positions that processor lanes revalued, for portfolios whose earlier values were kept.
     pub positions_revalued: u64,
     /// True if something waits for the next commit.
     pub has_uncommitted: bool,
-    /// True if risk results wait for it.
+    /// True if risk results wait for the next commit.
     pub has_risk_results: bool,
     /// Time at which the commit under way was sealed; `None` if none is under way.
     pub committing_since_ns: Option<i64>,
-    /// Time since which every attempt to commit has been aborted; `None` if none has.
+    /// Time since which every attempt to commit has been aborted; `None` if the last one succeeded.
     pub aborting_since_ns: Option<i64>,
     /// True if the engine is ending.
     pub is_stopping: bool,
 }
 
-/// A partition that is this process's.
+/// A partition that this process owns.
 #[derive(Clone, Debug)]
 pub struct PartitionStatus {
     /// The partition.
     pub partition: i32,
-    /// True if its state is there; false while it is being restored.
+    /// True if its state is in memory; false while it is being restored.
     pub is_restored: bool,
-    /// True if the scheduler has paused it at the source.
+    /// True if the scheduler has paused reading of it.
     pub is_paused: bool,
     /// The next record to accept.
     pub next_offset: i64,
-    /// The offset up to which the source was read. It exceeds `next_offset` if offsets without a record follow, such as
+    /// The offset up to which the log was read. It exceeds `next_offset` if offsets without a record follow, such as
     /// Kafka's end marker of a transaction.
     pub read_to: i64,
-    /// Outputs of records before this offset are committed, or in the commit under way.
+    /// Offset before which the outputs of all records are committed, or in the commit under way.
     pub sealed_offset: i64,
     /// The event time before which ticks are late, ns since the epoch; `None` before the first tick.
     pub watermark_ns: Option<i64>,
-    /// Symbols that it has.
+    /// Number of its symbols.
     pub symbols: usize,
     /// Rows that wait on the host.
     pub waiting_rows: i64,
-    /// Their bytes.
+    /// Bytes of the waiting rows.
     pub waiting_bytes: i64,
 }
 
 /// A lane.
 #[derive(Clone, Copy, Debug)]
 pub struct LaneStatus {
-    /// Work of the lane.
+    /// Current work of the lane.
     pub load: LaneLoad,
     /// Its breaker.
     pub breaker: BreakerState,

@@ -8,7 +8,7 @@ use warptape_stages::{GroupInput, GroupQueue, GroupStage};
 
 use crate::lanes::{GroupId, GroupState, Kept};
 
-/// Approximate bytes of a kept batch besides its rows.
+/// Approximate bytes of a kept batch in addition to its rows.
 const KEPT_BATCH_BYTES: usize = 512;
 
 /// All groups of a partition, by number.
@@ -19,15 +19,15 @@ pub(super) struct Groups {
     kept_bytes: usize,
 }
 
-/// A group's way through the lanes.
+/// The state and the rows of one group.
 struct Group {
-    /// State that no lane has yet.
+    /// State that no lane has received yet; `None` while a lane has it.
     state: Option<GroupState>,
     epoch: i64,
     lane: Option<LaneId>,
     in_flight: VecDeque<InFlight>,
-    /// The earlier state and inputs from which the group's state on a device can be made again. `None` if they would be
-    /// too large, or the lane is on the processor.
+    /// The earlier state and inputs from which the group's state on a device can be computed again. `None` if they
+    /// would be too large, or the lane is on the processor.
     kept: Option<Kept>,
 }
 
@@ -35,12 +35,12 @@ struct Group {
 struct InFlight {
     /// Source offset of the first row.
     first: i64,
-    /// The rows; `None` unless they are on a device, which may lose them.
+    /// The rows; `None` if the lane is on the processor, which does not lose them.
     input: Option<GroupInput>,
 }
 
 impl Groups {
-    /// Groups with these states; no lane has them yet.
+    /// Makes groups with these states; no lane has them yet.
     pub(super) fn new(stages: Vec<GroupStage>) -> Self {
         let groups = stages.into_iter().map(|stage| Group {
             state: Some(GroupState::Stage(Box::new(stage))),
@@ -69,7 +69,7 @@ impl Groups {
         grown.filter_map(|(group, (queue, &before))| arrival(group, queue.rows.len() - before)).collect()
     }
 
-    /// Assigns the group to a lane under a new epoch. Returns the state to be installed there.
+    /// Assigns the group to a lane under a new epoch. Returns the state to install there.
     pub(super) fn place(&mut self, place: &Place, on_device: bool) -> GroupState {
         let group = &mut self.groups[place.group as usize];
         group.epoch = place.epoch;
@@ -80,7 +80,7 @@ impl Groups {
         state
     }
 
-    /// Takes rows off the head of a group's queue for a batch.
+    /// Removes rows from the head of a group's queue for a batch.
     pub(super) fn take(&mut self, group: i32, rows: i64, on_device: bool) -> GroupInput {
         let input = self.queues[group as usize].take(rows as usize);
         let first = *input.rows.offset.first().expect("a take has rows");
@@ -89,7 +89,7 @@ impl Groups {
         input
     }
 
-    /// Takes the states at the barriers in a group's oldest batch. Returns true if the batch is of the group's epoch.
+    /// Keeps the states at the barriers in a group's oldest batch. Returns true if the batch has the group's epoch.
     pub(super) fn complete(
         &mut self,
         id: GroupId,
@@ -108,7 +108,7 @@ impl Groups {
             group.keep(input, snapshots.last());
             self.kept_bytes += group.kept_bytes();
             if self.kept_bytes > kept_bytes_max {
-                // The lane's other kept groups are of no use without one of them.
+                // If one group of a lane cannot be computed again, the kept inputs of the others are useless.
                 for group in self.groups.iter_mut().filter(|group| group.lane == lane) {
                     self.kept_bytes -= group.kept_bytes();
                     group.kept = None;
@@ -118,7 +118,7 @@ impl Groups {
         true
     }
 
-    /// Takes a group back from a lane, which has run all its batches. Returns true if the group was the lane's in this
+    /// Takes a group back from a lane that has run all its batches. Returns true if the lane owned the group in this
     /// epoch.
     pub(super) fn release(&mut self, group: i32, lane: LaneId, epoch: i64, stage: Box<GroupStage>) -> bool {
         let group = &mut self.groups[group as usize];
@@ -133,13 +133,13 @@ impl Groups {
         true
     }
 
-    /// True if the state of all groups of a lane can be made again.
+    /// True if the states of all groups of a lane can be computed again.
     pub(super) fn are_kept(&self, lane: LaneId) -> bool {
         self.groups.iter().all(|group| group.lane != Some(lane) || group.kept.is_some())
     }
 
-    /// Takes back the groups of a lost lane, all of which were kept. Rows that were in flight wait again, and are
-    /// returned.
+    /// Takes back the groups of a lost lane, all of which were kept. Rows in flight wait again; returns their number by
+    /// group.
     pub(super) fn take_back(&mut self, lane: LaneId) -> Vec<GroupArrival> {
         let mut again = Vec::new();
         for (number, group) in self.groups.iter_mut().enumerate() {
@@ -167,20 +167,20 @@ impl Groups {
         self.groups.iter().zip(&self.queues).filter_map(first).min()
     }
 
-    /// Rows that wait on the host.
+    /// Rows that wait on the host, not in a batch.
     pub(super) fn waiting_rows(&self) -> usize {
         self.queues.iter().map(|queue| queue.rows.len()).sum()
     }
 }
 
-/// The arrival of rows of a group; `None` if there are none.
+/// The number of rows that arrived for a group; `None` if there are none.
 fn arrival(group: usize, rows: usize) -> Option<GroupArrival> {
     let bytes = (rows * Rows::BYTES_PER_ROW) as i64;
     (rows > 0).then_some(GroupArrival { group: group as i32, rows: rows as i64, bytes })
 }
 
 impl Group {
-    /// Keeps rows that were processed, with the state at the last barrier among them.
+    /// Keeps processed rows, with the state at the last barrier among them.
     fn keep(&mut self, input: GroupInput, snapshot: Option<&(i64, Vec<u8>)>) {
         let input = match snapshot {
             Some((barrier, state)) => {

@@ -6,21 +6,21 @@ use warptape_stages::SignalMerge;
 
 use crate::commit::{Receipt, Sealed, SideOutput};
 
-/// Outputs by the source offset that caused them.
+/// Outputs, by the source offset of the record that caused them.
 #[derive(Default)]
 pub(super) struct Outputs {
     pub(super) signals: SignalMerge,
     /// Late ticks and dead letters, by source offset.
     side_outputs: VecDeque<SideOutput>,
     asides_bytes: usize,
-    /// Offsets and digests of the records that wait to be sealed.
+    /// Offsets and digests of the records that are not sealed yet.
     digests: VecDeque<(i64, u64)>,
-    /// First offset and reading time of each fetch.
+    /// First offset and read time of each fetch.
     reads: VecDeque<(i64, i64)>,
 }
 
 impl Outputs {
-    /// Notes the reading time of a fetch, by the offset of its first record.
+    /// Notes the read time of a fetch, by the offset of its first record.
     pub(super) fn push_read(&mut self, offset: i64, read_at_ns: i64) {
         self.reads.push_back((offset, read_at_ns));
     }
@@ -39,8 +39,8 @@ impl Outputs {
         self.signals.bytes() + self.asides_bytes
     }
 
-    /// The offset at which to cut outputs of `complete` records, so that they have about `bytes_max`. A record is
-    /// sealed whole, and at least one is.
+    /// The offset before which to seal outputs of `complete` records, so that they have about `bytes_max`. All outputs
+    /// of a record are sealed together, and at least one record's.
     pub(super) fn seal_before(&self, complete: i64, bytes_max: usize) -> i64 {
         if self.bytes() <= bytes_max {
             return complete;
@@ -64,7 +64,7 @@ impl Outputs {
     /// `committed`.
     pub(super) fn seal(&mut self, before: i64, committed: i64, sealed: &mut Sealed, receipt: &mut Receipt) {
         sealed.signals = self.signals.take_before(before);
-        // These were replayed from a snapshot, and committed in an earlier life.
+        // These signals come from replaying records behind a snapshot, and an earlier life committed them.
         sealed.signals.skip_before(committed);
         for key in sealed.signals.keys() {
             while self.reads.get(1).is_some_and(|&(first, _)| first <= key.offset) {

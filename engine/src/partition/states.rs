@@ -1,4 +1,4 @@
-//! Snapshots of a partition on their way into the log: at most one under way, and those that wait for their commits.
+//! Snapshots of a partition on their way into the log: at most one under way, and complete ones that wait for commits.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,14 @@ use crate::snapshots::{PendingSnapshot, ReadySnapshot, SnapshotPlace};
 /// The snapshots of one partition.
 pub(super) struct States {
     under_way: Option<PendingSnapshot>,
-    /// Snapshots that wait for their offset to be complete, and the rest of one that goes out in several transactions.
+    /// Complete snapshots: each waits until all records before its offset are complete. The first may be the rest of
+    /// one that is committed in several transactions.
     ready: VecDeque<ReadySnapshot>,
-    /// Offset of the snapshot that was begun last.
+    /// Offset of the last begun snapshot.
     offset: i64,
-    /// Place of the last snapshot that is complete, or will be.
+    /// Place of the last complete or pending snapshot.
     place: SnapshotPlace,
-    /// The last snapshot that was handed to commits in full.
+    /// The last snapshot that went into commits in full.
     gone_out: Option<Placed>,
 }
 
@@ -28,15 +29,15 @@ pub(crate) struct Placed {
 }
 
 impl States {
-    /// Begins with the snapshot from which the state comes. Before its state was lost, the partition may have handed
-    /// out a later one that was not in the log when the state was read. No older snapshot may take its place.
+    /// Begins with the snapshot from which the state was restored. Before its state was lost, the partition may have
+    /// committed a later one that was not in the log when the state was read. No older snapshot may replace it.
     pub(super) fn new(from: Placed, gone_out: Option<Placed>) -> Self {
         let gone_out = gone_out.filter(|later| later.offset > from.offset);
         let Placed { offset, place } = gone_out.unwrap_or(from);
         Self { under_way: None, ready: VecDeque::new(), offset, place, gone_out }
     }
 
-    /// The last snapshot that was handed to commits in full; `None` if there is none.
+    /// The last snapshot that went into commits in full; `None` if there is none.
     pub(super) fn gone_out(&self) -> Option<Placed> {
         self.gone_out
     }
@@ -46,14 +47,14 @@ impl States {
         self.under_way.is_some()
     }
 
-    /// True if a snapshot is due at an offset: `records_min` after the last one, and none under way or waiting for a
-    /// commit.
+    /// True if a snapshot is due at an offset: `records_min` records after the last one, and none is under way or
+    /// waiting for a commit.
     pub(super) fn is_due(&self, offset: i64, records_min: i64) -> bool {
         let is_any = self.under_way.is_some() || !self.ready.is_empty();
         !is_any && offset - self.offset >= records_min
     }
 
-    /// Begins a snapshot, for which each of the groups is asked for its state.
+    /// Begins a snapshot, which needs the state of each group.
     pub(super) fn begin(&mut self, offset: i64, intake: Vec<u8>, groups: usize) {
         self.offset = offset;
         self.under_way = Some(PendingSnapshot::new(offset, intake, groups));
@@ -64,7 +65,7 @@ impl States {
         self.under_way.as_ref().is_some_and(|pending| pending.offset == offset)
     }
 
-    /// Offset of the snapshot that was begun last.
+    /// Offset of the last begun snapshot.
     pub(super) fn last_offset(&self) -> i64 {
         self.offset
     }
@@ -76,7 +77,7 @@ impl States {
         }
     }
 
-    /// Adds the state of a group at a barrier. The state of the last group makes a snapshot ready.
+    /// Adds the state of a group at a barrier. The last group's state makes the snapshot complete.
     pub(super) fn add(&mut self, partition: i32, barrier: i64, group: i32, bytes: Vec<u8>) {
         if let Some(pending) = &mut self.under_way
             && pending.add(barrier, group, bytes)
@@ -86,13 +87,13 @@ impl States {
         }
     }
 
-    /// True if records of a snapshot may go out with the outputs that are complete before an offset.
+    /// True if records of a snapshot may be committed with the outputs that are complete before an offset.
     pub(super) fn has_unsealed(&self, before: i64) -> bool {
         self.ready.front().is_some_and(|ready| ready.offset <= before)
     }
 
-    /// Seals snapshots, up to about `bytes_max`. A larger one goes out in several transactions, with at least one
-    /// record in each. Until it is complete, the snapshot before stands beside it, under other keys.
+    /// Seals snapshots, up to about `bytes_max`. A larger one is committed in several transactions, with at least one
+    /// record in each. Until it is complete, the previous snapshot stays under other keys.
     pub(super) fn seal(&mut self, before: i64, bytes_max: usize, sealed: &mut Sealed) {
         let mut bytes_sealed = 0;
         while let Some(ready) = self.ready.front_mut().filter(|ready| ready.offset <= before) {
@@ -142,7 +143,7 @@ mod tests {
         states.add(0, 20, 0, vec![0; 100]);
         states.seal(20, 1, &mut Sealed::default());
         assert_eq!(states.place, SnapshotPlace::First, "beside the one that is complete");
-        // A later snapshot in the log counts more than the one that was handed out.
+        // A later snapshot in the log counts more than the committed one.
         assert!(States::new(Placed { offset: 30, ..BEGINNING }, gone_out).is_due(35, 5));
     }
 
@@ -157,7 +158,7 @@ mod tests {
         states.add(0, 10, 1, vec![0; 100]);
         assert!(!states.is_under_way());
         assert!(!states.is_due(20, 10), "one waits, and each more would take memory");
-        // Each commit takes one record of it.
+        // Each commit takes one record of the snapshot.
         let mut commits = 0;
         while states.has_unsealed(20) {
             states.seal(20, 1, &mut Sealed::default());

@@ -1,7 +1,7 @@
-//! Risk requests that were read and are no tasks yet: those whose turn has not come, and those in preparation.
+//! Risk requests that were read and are not tasks yet: some wait for their turn, some are in preparation.
 //!
-//! The scheduler does not know of them. So their deadlines are watched here, and an overdue request is given to it as
-//! it is.
+//! The scheduler does not know them. So their deadlines are watched here, and an overdue request is passed to it
+//! without a task.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,46 +11,46 @@ use warptape_events::risk::{RiskRequest, TaskClass};
 use warptape_stages::risk::{is_deadline, refusals, symbols_of, takes_matrix};
 
 /// Number of waiting requests from which no more are read, because the deadlines and urgency of unread ones are
-/// unknown. It exceeds the number that the scheduler knows at a time by default.
+/// unknown. It exceeds the default number of tasks that the scheduler knows at a time.
 const WAITING_MAX: usize = 16_384;
-/// Approximate bytes of their records, from which no more are read; decoded they are larger.
+/// Approximate bytes of the waiting requests' records from which no more are read. Decoded requests are larger.
 const WAITING_BYTES_MAX: usize = 16 << 20;
-/// Requests in preparation at a time by each thread, by haste: one, and those that are next. Each has the market of its
-/// turn, and a more urgent one of the same thread waits for all.
+/// Most requests in preparation at a time, by [`Haste`]. Each has the market of its turn, and a more urgent one of the
+/// same haste waits for all of them.
 const PREPARED_MAX: [usize; 3] = [8, 16, 2];
-/// Approximate bytes of their records.
+/// Most bytes of their records, approximately.
 const PREPARED_BYTES_MAX: usize = 4 << 20;
-/// Largest record of a small request, in bytes. Making a task of it takes less than a millisecond, unless it takes a
+/// Largest record of a small request, in bytes. Preparing it takes less than a millisecond, unless it needs a
 /// covariance from the market.
 const SMALL_BYTES_MAX: usize = 32 << 10;
 
-/// The event that a request waits for before the market is taken for it.
+/// The condition under which a request's market snapshot is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Needs {
-    /// None: it asks about no symbol.
+    /// No condition: the request names no symbol.
     Nothing,
-    /// A market that is no older than it was.
+    /// The market is no older than it was under the last owner.
     Market,
-    /// More symbols than this number, or the ticks that lay there when their partitions came: one of its symbols was
-    /// unknown.
+    /// There are more symbols than this number, or the ticks that existed when partitions were assigned are accepted:
+    /// one of the request's symbols was unknown.
     Symbols(usize),
-    /// The ticks that lay there when their partitions came.
+    /// The ticks that existed when partitions were assigned are accepted.
     CaughtUp,
 }
 
-/// The work to which the preparation of a request yields the processor. The system may put off a yielding thread for as
-/// long as others want the core. So yielding work has a thread of its own, and no other work queues behind it.
+/// Priority of a preparation on the processor. The system may delay a yielding thread while any other work wants the
+/// core. So yielding work has a thread of its own, and no other work queues behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Haste {
-    /// The request is critical; its preparation yields to nothing.
+    /// The request is critical; its preparation yields to no other work.
     AtOnce,
-    /// The preparation is short, and yields to nothing.
+    /// The preparation is short, and yields to no other work.
     Soon,
     /// The preparation yields to all other work.
     Yields,
 }
 
-/// The parts of a request that stay when its problem, which may be large, has become a task.
+/// The parts of a request that remain when its problem, which may be large, has become a task.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) partition: i32,
@@ -61,22 +61,22 @@ pub(crate) struct Asked {
     pub(crate) deadline_ns: Option<i64>,
     pub(crate) seed: i64,
     pub(crate) gang: bool,
-    /// Bytes of its record, and of its work once these are known.
+    /// Bytes of its record, plus the bytes of its task's work once they are known.
     pub(crate) bytes: usize,
     pub(crate) received_ns: i64,
     /// Estimated computing time, in nanoseconds; 0 until it is known.
     pub(crate) cost_ns: i64,
-    /// Id of the request that it cancels; `None` if it cancels none.
+    /// Id of the request to cancel; `None` if it cancels none.
     pub(crate) cancels: Option<String>,
-    /// The markets in which the symbols of a request were looked up, if it is refused without a decision.
+    /// The markets in which the request's symbols were looked up, if it is refused without asking the scheduler.
     pub(crate) judged_on: Vec<AsOf>,
     pub(crate) needs: Needs,
     pub(crate) haste: Haste,
 }
 
 impl Asked {
-    /// The request at an offset, with its wish to wait until ticks are caught up with. Almost nothing is known of one
-    /// that cannot be read.
+    /// Splits a request off its problem, and notes whether it waits until ticks are caught up with. Most fields are
+    /// empty if the request cannot be read.
     pub(crate) fn new(
         partition: i32,
         offset: i64,
@@ -113,7 +113,7 @@ impl Asked {
         }
     }
 
-    /// The input that gives the scheduler an overdue request without a task.
+    /// The input that passes an overdue request without a task to the scheduler.
     pub(crate) fn overdue(&self, task: TaskId) -> Input {
         Input::TaskArrived(TaskArrived {
             task,
@@ -135,19 +135,20 @@ impl Asked {
     }
 }
 
-/// True if making a task of a request may take long.
+/// True if the preparation of a request may take long.
 fn is_large(request: &RiskRequest, bytes: usize) -> bool {
     bytes > SMALL_BYTES_MAX || takes_matrix(&request.problem)
 }
 
-/// A request that is in preparation or waits for it. It takes its room even if nobody wants it any more.
+/// A request in preparation, or in the queue for it. It counts against the limits even if its result is no longer
+/// wanted.
 struct Preparing {
     asked: Option<Asked>,
     bytes: usize,
     haste: Haste,
 }
 
-/// A request that is to be prepared now.
+/// A request whose preparation begins now.
 pub(crate) struct Turn {
     pub(crate) number: u64,
     pub(crate) partition: i32,
@@ -156,7 +157,7 @@ pub(crate) struct Turn {
     pub(crate) request: Box<RiskRequest>,
 }
 
-/// Requests that can be prepared at the same times.
+/// The key of a queue: requests with the same conditions and the same thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Queue {
     haste: Haste,
@@ -170,27 +171,28 @@ impl Queue {
     }
 }
 
-/// All requests that are no tasks yet, numbered as they were read. The most urgent ones go first.
+/// All requests that are not tasks yet, numbered in the order of reading. The most urgent one goes first.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     number_next: u64,
     waiting: BTreeMap<(TaskClass, u64), (Asked, Box<RiskRequest>)>,
     waiting_bytes: usize,
-    /// Waiting requests, by their needs. No queue is empty.
+    /// Waiting requests, by their conditions. No queue is empty.
     queues: BTreeMap<Queue, BTreeSet<(TaskClass, u64)>>,
     preparing: BTreeMap<u64, Preparing>,
-    /// Deadlines of waiting requests and of those in preparation.
+    /// Deadlines of waiting requests and of requests in preparation.
     deadlines: BTreeSet<(i64, TaskClass, u64)>,
-    /// Requests in preparation that nobody waits for any more, until a command says so.
+    /// Numbers of requests in preparation whose results are no longer wanted, for
+    /// [`Command::Abandon`](crate::Command::Abandon).
     abandoned: VecDeque<u64>,
 }
 
 impl Arrivals {
-    /// Takes a request, which waits for its turn.
+    /// Adds a request, which waits for its turn.
     pub(crate) fn push(&mut self, asked: Asked, request: Box<RiskRequest>) {
         let number = self.number_next;
         self.number_next += 1;
-        // A request with an invalid deadline is refused for it.
+        // An invalid deadline is not watched, because the request is refused for it anyway.
         let deadline_ns = asked.deadline_ns.filter(|&deadline_ns| is_deadline(deadline_ns));
         self.deadlines.extend(deadline_ns.map(|deadline_ns| (deadline_ns, asked.class, number)));
         self.add_waiting(number, asked, request);
@@ -220,12 +222,12 @@ impl Arrivals {
         self.waiting.len() < WAITING_MAX && self.waiting_bytes < WAITING_BYTES_MAX
     }
 
-    /// True if there are requests whose turn has not come.
+    /// True if some requests wait for their turn.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// The next request to be prepared: the first by class whose needs are met and whose thread has room.
+    /// The next request to prepare: the most urgent one whose conditions are met and whose thread has room.
     pub(crate) fn prepare(&mut self, is_met: impl Fn(&Queue) -> bool) -> Option<Turn> {
         let room = [Haste::AtOnce, Haste::Soon, Haste::Yields].map(|haste| self.has_room_to_prepare(haste));
         let is_next = |queue: &Queue| room[queue.haste as usize] && is_met(queue);
@@ -237,7 +239,7 @@ impl Arrivals {
         Some(Turn { number: key.1, partition, offset, haste, request })
     }
 
-    /// Has a request wait for more than `symbols` symbols, because one of its own was unknown at its turn.
+    /// Puts a request back to wait for more than `symbols` symbols, because one of its own was unknown at its turn.
     pub(crate) fn wait_for_symbols(&mut self, number: u64, request: Box<RiskRequest>, symbols: usize) {
         let preparing = self.preparing.remove(&number);
         let Some(Preparing { asked: Some(mut asked), .. }) = preparing else { return };
@@ -250,7 +252,7 @@ impl Arrivals {
         bytes().count() < PREPARED_MAX[haste as usize] && bytes().sum::<usize>() < PREPARED_BYTES_MAX
     }
 
-    /// Takes a prepared request; `None` if nobody waits for it any more.
+    /// Removes a prepared request; `None` if its result is no longer wanted.
     pub(crate) fn take_prepared(&mut self, number: u64) -> Option<Asked> {
         let preparing = self.preparing.remove(&number)?;
         let asked = preparing.asked?;
@@ -265,7 +267,7 @@ impl Arrivals {
         self.deadlines.first().map(|&(deadline_ns, ..)| deadline_ns)
     }
 
-    /// Takes a request whose deadline has passed; `None` if there is none.
+    /// Removes a request whose deadline has passed; `None` if there is none.
     pub(crate) fn take_overdue(&mut self, now_ns: i64) -> Option<Asked> {
         let &(deadline_ns, class, number) = self.deadlines.first()?;
         if deadline_ns > now_ns {
@@ -278,7 +280,7 @@ impl Arrivals {
         }
     }
 
-    /// Takes a request of a partition by its id, because nobody waits for it any more.
+    /// Removes a request of a partition by its id, because another request cancels it.
     pub(crate) fn cancel(&mut self, partition: i32, request_id: &str) -> Option<Asked> {
         let is_it = |asked: &Asked| asked.partition == partition && asked.request_id == request_id;
         let waiting = self.waiting.iter().find(|(_, (asked, _))| is_it(asked)).map(|(&key, _)| key);
@@ -297,14 +299,14 @@ impl Arrivals {
         Some(asked)
     }
 
-    /// Abandons the preparation of a request that nobody waits for any more.
+    /// Abandons the preparation of a request whose result is no longer wanted.
     fn abandon(&mut self, number: u64) -> Option<Asked> {
         let asked = self.preparing.get_mut(&number)?.asked.take()?;
         self.abandoned.push_back(number);
         Some(asked)
     }
 
-    /// Takes the number of a request that need not be prepared any more.
+    /// Takes the number of an abandoned request; `None` if there is none.
     pub(crate) fn pop_abandoned(&mut self) -> Option<u64> {
         self.abandoned.pop_front()
     }
@@ -338,7 +340,7 @@ mod tests {
 
     use super::*;
 
-    /// Puts a request in, about a symbol of the market or about none.
+    /// Adds a request that names a symbol of the market, or none.
     fn push(arrivals: &mut Arrivals, offset: i64, class: TaskClass, asks: bool, waits: bool) {
         let spot = if asks {
             Quantity::Market(FromMarket { from: MarketSource::Market })
@@ -376,7 +378,7 @@ mod tests {
         let is_met = |queue: &Queue| queue.needs != Needs::CaughtUp;
         let turn = arrivals.prepare(is_met).expect("one that does not wait");
         assert_eq!(turn.offset, 1_000);
-        // Its symbol is unknown, so that it waits as well.
+        // The request's symbol is unknown, so that it waits as well.
         arrivals.wait_for_symbols(turn.number, turn.request, 5);
         let is_met = |queue: &Queue| !matches!(queue.needs, Needs::CaughtUp | Needs::Symbols(5));
         assert_eq!(arrivals.prepare(is_met).expect("one that asks no market").offset, 1_001);

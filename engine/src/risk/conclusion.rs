@@ -1,5 +1,5 @@
-//! Conclusion of a round from the results of lanes: either the answer, encoded, or another round. A long conclusion
-//! runs beside the engine; a short one runs at once, since a task may have many rounds.
+//! Conclusion of a round from the results of lanes: either the encoded answer, or another round. A long conclusion runs
+//! in the background; a short one runs at once, because a task may have many rounds.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use warptape_stages::risk::Finished;
 use super::{EncodedResult, OpenTask};
 use crate::config::Config;
 
-/// A task whose round is done.
+/// A task whose round is done, to be concluded.
 pub struct Conclusion {
     pub(crate) number: TaskId,
     pub(crate) open: Box<OpenTask>,
@@ -26,12 +26,12 @@ pub struct Concluded {
 pub(crate) enum ConcludedRound {
     /// The answer.
     Answer(EncodedResult),
-    /// The next round, which is to be done first.
+    /// A further round, which must be done before there is an answer.
     More(Box<OpenTask>),
 }
 
 impl Concluded {
-    /// The number of its task.
+    /// The number of the task.
     pub fn number(&self) -> TaskId {
         self.number
     }
@@ -48,7 +48,7 @@ impl Conclusion {
         (self.open.asked.partition, self.open.asked.offset)
     }
 
-    /// True if it takes so long that ticks should not wait for it.
+    /// True if it may take so long that ticks should not wait for it.
     pub(crate) fn is_long(&self) -> bool {
         self.open.is_long_to_finish()
     }
@@ -58,7 +58,7 @@ impl Conclusion {
         self.open.asked.class == TaskClass::Critical
     }
 
-    /// Concludes the round; `now_ns` gives the time after that.
+    /// Concludes the round; `now_ns` reads the clock after that.
     pub fn run(self, now_ns: impl Fn() -> i64) -> Concluded {
         let Self { number, mut open, config } = self;
         let outcome = match open.finish() {

@@ -1,5 +1,5 @@
-//! Making a task of a request: it is checked and completed with the market of its turn. Large requests take long, so
-//! this runs beside the engine.
+//! Preparation of a task: a request is checked and completed with the market of its turn. Large requests take long, so
+//! this runs in the background.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use super::arrivals::Haste;
 pub struct Preparation {
     /// Partition of the request.
     pub partition: i32,
-    /// Its offset.
+    /// Offset of the request.
     pub offset: i64,
-    /// The work before which it yields the processor.
+    /// Priority of the preparation on the processor.
     pub haste: Haste,
     pub(crate) number: u64,
     pub(crate) request: Box<RiskRequest>,
     pub(crate) market: MarketSnapshot,
-    /// Profits kept of earlier requests; `None` if tasks do not follow earlier ones.
+    /// Profits kept from earlier requests; `None` if tasks must not reuse them.
     pub(crate) kept: Option<Arc<KeptProfits>>,
 }
 
@@ -29,14 +29,14 @@ pub struct Preparation {
 #[derive(Debug)]
 pub struct Prepared {
     pub(crate) number: u64,
-    /// The task, or the error of the request; `None` if nobody wants it any more.
+    /// The task, or the error of the request; `None` if its result is no longer wanted.
     pub(crate) task: Option<Result<Box<RiskTask>, RiskError>>,
-    /// The markets in which its symbols were looked up.
+    /// The markets in which the request's symbols were looked up.
     pub(crate) judged_on: Vec<AsOf>,
 }
 
 impl Prepared {
-    /// The number of its preparation.
+    /// The number of the preparation.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -48,12 +48,12 @@ impl Preparation {
         self.number
     }
 
-    /// Drops it, because nobody wants it any more.
+    /// Drops the request, because its result is no longer wanted.
     pub fn abandon(self) -> Prepared {
         Prepared { number: self.number, task: None, judged_on: Vec::new() }
     }
 
-    /// Makes the task.
+    /// Makes the task, or finds the error of the request.
     pub fn run(self) -> Prepared {
         let Self { number, request, market, kept, .. } = self;
         let judged_on = market.as_of().to_vec();

@@ -1,35 +1,35 @@
-//! The record that takes the place of an unreadable batch.
+//! The record that replaces an unreadable batch.
 
 use std::fmt;
 
 use crate::Record;
 
-/// Name of the header that marks a record as the stand-in for an unreadable batch. The log gives it to no other record;
-/// reading drops foreign headers of this name.
+/// Name of the header that marks a record as the replacement of an unreadable batch. No other record has it: foreign
+/// headers of this name are dropped when records are read.
 pub const UNREADABLE_BATCH_HEADER: &str = "warptape.unreadable-batch";
 
-/// A batch of records of a partition that cannot be unpacked. One record takes its place at the last offset of the
-/// batch, so that reading after that record continues after the batch.
+/// A batch of records of a partition that cannot be unpacked. One record replaces it, at the last offset of the batch,
+/// so that reading continues after the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreadableBatch {
     /// Offset of its first record.
     pub first_offset: i64,
     /// Offset of its last record.
     pub last_offset: i64,
-    /// Number of its records; 0 if its writer did not tell it.
+    /// Number of its records; 0 if its writer did not record it.
     pub records: i64,
     /// Size of the batch as written, in bytes.
     pub bytes: i64,
     /// Kafka's number of its compression codec.
     pub codec: i64,
-    /// Memory limit in bytes that it exceeds when unpacked; `None` if it is damaged.
+    /// Memory limit in bytes that it exceeds when unpacked; `None` if it is damaged instead.
     pub limit_bytes: Option<i64>,
     /// Greatest create time of its records, nanoseconds since the epoch.
     pub timestamp_ns: i64,
 }
 
 impl UnreadableBatch {
-    /// Returns the batch that a record stands for; `None` for an ordinary record.
+    /// Returns the batch that a record replaces; `None` for an ordinary record.
     pub fn of(record: &Record) -> Option<Self> {
         let (name, text) = record.headers.first()?;
         if name != UNREADABLE_BATCH_HEADER {
@@ -39,7 +39,7 @@ impl UnreadableBatch {
         (batch.last_offset == record.offset).then_some(batch)
     }
 
-    /// Returns the record that stands for the batch.
+    /// Returns the record that replaces the batch.
     pub fn record(&self) -> Record {
         Record {
             offset: self.last_offset,
@@ -88,7 +88,7 @@ impl UnreadableBatch {
     }
 }
 
-/// Names the batch, the reason and the remedy.
+/// Displays the batch, the reason and the remedy.
 impl fmt::Display for UnreadableBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { first_offset, last_offset, records, bytes, .. } = self;

@@ -55,7 +55,7 @@ impl Caller {
         self.client.as_ref().expect("it is there until the caller is dropped")
     }
 
-    /// Makes a call with this timeout; `None` if it does not return. No further call is allowed then.
+    /// Makes a call with this timeout; `None` if it does not return. No further call is allowed after that.
     pub(super) fn call(
         &self,
         timeout: Duration,
@@ -70,7 +70,7 @@ impl Caller {
         result
     }
 
-    /// Stops waiting for the client: its destruction takes long while a connection hangs.
+    /// Stops waiting for the client to be destroyed, because that takes long while a connection hangs.
     pub(super) fn leave(&self) {
         self.is_left.set(true);
     }

@@ -37,7 +37,7 @@ const RETRY: Duration = Duration::from_millis(20);
 /// Kafka's default of `max.message.bytes`.
 const BATCH_BYTES_MAX_DEFAULT: usize = 1_048_588;
 
-/// The reason why running brokers may never return committed offsets.
+/// Explanation for a missing answer about committed offsets although the brokers run.
 const HANGING: &str = "no answer; if the brokers run, a transaction of this group hangs: find it with \
                        `kafka-transactions.sh find-hanging`";
 
@@ -45,7 +45,8 @@ const HANGING: &str = "no answer; if the brokers run, a transaction of this grou
 pub(super) struct Cluster {
     pub(super) options: KafkaOptions,
     pub(super) url: String,
-    /// Belongs to no group. It is a consumer, because metadata queries of producers and administrators create topics.
+    /// The client for queries; it belongs to no group. It is a consumer, because metadata queries of producers and
+    /// administrators create topics.
     client: BaseConsumer<Context>,
     /// A second client that also sees uncommitted records; created on first use.
     uncommitted: OnceLock<BaseConsumer<Context>>,
@@ -240,7 +241,7 @@ impl Cluster {
         let doing = format!("looking up the ends of {} partitions", partitions.len());
         let readable = self.ask(&doing, |client, timeout| edges(client, partitions, Offset::End, timeout))?;
         let client = self.uncommitted()?;
-        // Queried later, so that no readable end exceeds the written one.
+        // The written ends are queried second, so that no readable end exceeds the written one.
         let written = self.ask(&doing, |_, timeout| edges(client, partitions, Offset::End, timeout))?;
         let end = |(readable, written)| PartitionEnd { readable, written };
         Ok(readable.into_iter().zip(written).map(end).collect())
@@ -257,12 +258,12 @@ impl Cluster {
         Ok(self.uncommitted.get_or_init(|| client))
     }
 
-    /// Returns all topics of users. `compacted` is known only if the broker tells it to this user.
+    /// Returns all topics of users. `compacted` is known only if the broker reports the setting to this user.
     pub(super) fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
         self.described(self.names()?)
     }
 
-    /// Returns the existing ones of these topics.
+    /// Returns those of the named topics that exist.
     pub(super) fn topics_named(&self, names: &[&str]) -> Result<Vec<TopicInfo>, LogError> {
         self.described(self.existing(names.iter().copied())?)
     }
@@ -271,7 +272,7 @@ impl Cluster {
         Ok(self.names()?.into_keys().collect())
     }
 
-    /// Returns the existing ones of these topics with their numbers of partitions.
+    /// Returns those of the named topics that exist, with their numbers of partitions.
     fn existing<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, i32>, LogError> {
         let found = names.map(|name| Ok(self.partitions_if_any(name)?.map(|count| (name.to_owned(), count))));
         found.filter_map(Result::transpose).collect()
@@ -440,7 +441,7 @@ impl Cluster {
         *self.batch_bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells for each of these topics whether it is compacted.
+    /// Returns for each of these topics whether it is compacted.
     fn compacted<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
@@ -449,8 +450,8 @@ impl Cluster {
         Ok(policies.into_iter().map(|(name, policy)| (name, policy.contains("compact"))).collect())
     }
 
-    /// Returns whose clock a topic's record times are from; `None` if this client may not ask or the topic does not
-    /// exist.
+    /// Returns the clock that a topic's record times come from; `None` if this client may not ask, or if the topic does
+    /// not exist.
     pub(super) fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
         let found = match self.setting("message.timestamp.type", std::iter::once(topic)) {
             Err(error @ LogError::NotAuthorized { .. }) => {
@@ -523,7 +524,7 @@ impl Cluster {
         group: &str,
         partitions: &[TopicPartition],
     ) -> Result<Vec<Option<i64>>, LogError> {
-        // The broker settles a crashed process's transaction after its timeout, which it checks periodically.
+        // The broker ends a crashed process's transaction after its timeout, which the broker checks periodically.
         let settled_after = self.options.transaction_timeout + self.options.request_timeout;
         let deadline = Instant::now() + settled_after;
         let failed = |code, text: &str| {
@@ -622,7 +623,7 @@ fn edges(
 ) -> KafkaResult<Vec<i64>> {
     let mut list = TopicPartitionList::with_capacity(partitions.len());
     for TopicPartition { topic, partition } in partitions {
-        // In place of a time, this value asks for the beginning or the end.
+        // This value, in place of a time, requests the beginning or the end.
         list.add_partition_offset(topic, *partition, edge)?;
     }
     let found = client.offsets_for_times(list, timeout)?;

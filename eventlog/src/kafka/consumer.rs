@@ -1,4 +1,4 @@
-//! Reads committed records of some partitions, which take turns: as a member of a group, or outside any.
+//! Reads committed records of some partitions in turn, as a member of a group or outside any group.
 //!
 //! Records come off librdkafka's queue in batches of several partitions, and are held here until they are polled. A
 //! paused partition keeps its held records; a seek or a revocation drops them.
@@ -23,9 +23,9 @@ use super::watchdog::Watchdog;
 use super::{Members, READER_GROUP};
 use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition, UnreadableBatch};
 
-/// Largest number of held records, besides those of paused partitions.
+/// Largest number of held records, except those of paused partitions.
 const HELD_RECORDS_MAX: usize = 1024;
-/// Bytes of held records from which on no more are fetched.
+/// Bytes of held records from which no more are fetched.
 const HELD_BYTES_DUE: usize = 64 << 20;
 /// Pause before a call is repeated because a partition was not ready.
 const RETRY: Duration = Duration::from_millis(1);
@@ -36,7 +36,7 @@ const PLACE_NEWS: Duration = Duration::from_secs(10);
 
 /// The reading state of a partition.
 struct Reading {
-    /// Every record before this offset was polled.
+    /// Offset before which every record was polled.
     position: i64,
     held: VecDeque<Record>,
     paused: bool,
@@ -56,7 +56,7 @@ impl Reading {
         self.held.iter().map(Record::bytes).sum()
     }
 
-    /// Drops records received before: librdkafka may deliver them again after an outage.
+    /// Returns the records not received before: librdkafka may deliver records again after an outage.
     fn new_of(&self, source: &TopicPartition, mut records: Vec<Record>) -> Vec<Record> {
         let mut next = self.next_offset();
         let before = records.len();
@@ -81,8 +81,8 @@ struct Group {
     name: String,
     topics: Vec<String>,
     members: Arc<Members>,
-    /// Time to ask again for this member's place; `None` unless another client has it. The other client is a running
-    /// process, or a killed one whose session has not ended.
+    /// Next time to request this member's place; `None` unless another client has the place. The other client is a
+    /// running process, or a killed one whose session has not ended.
     next_try: Option<Instant>,
     /// Time of the next notice that the member waits.
     next_news: Instant,
@@ -98,11 +98,11 @@ pub(super) struct KafkaConsumer {
     readings: BTreeMap<TopicPartition, Reading>,
     /// The partition that was served last.
     last: Option<TopicPartition>,
-    /// Decisions of the group that the caller has not been told yet.
+    /// Decisions of the group that the caller does not know yet.
     news: VecDeque<Fetched>,
     /// Partitions that the caller gives up by the next poll.
     leaving: Vec<TopicPartition>,
-    /// A failure that came after records; the records are delivered first.
+    /// A failure that occurred after records were received; the records are delivered first.
     failed: Option<LogError>,
     watchdog: Watchdog,
 }
@@ -183,7 +183,7 @@ impl KafkaConsumer {
         failure(&self.cluster.url, doing, code, text, self.native.context().take_trouble())
     }
 
-    /// Gives up the partitions that the previous poll told the caller to leave.
+    /// Gives up the partitions that the previous poll reported as revoked.
     fn let_go(&mut self) -> Result<(), LogError> {
         if self.leaving.is_empty() {
             return Ok(());
@@ -221,7 +221,7 @@ impl KafkaConsumer {
                 if let Some(reading) = self.readings.get_mut(&source) {
                     let records = reading.new_of(&source, records);
                     if reading.held.is_empty() {
-                        // The common case, which moves no single record.
+                        // The common case, which moves no single records.
                         reading.held = records.into();
                     } else {
                         reading.held.extend(records);
@@ -240,8 +240,9 @@ impl KafkaConsumer {
         }
     }
 
-    /// Replaces a batch's records by the record that stands for the batch, and seeks after the batch. Without the
-    /// seek, librdkafka would fetch the batch again and again, and report each time that it cannot be unpacked.
+    /// Replaces a batch's records by the record for the unreadable batch, and seeks to the offset after the batch.
+    /// Without the seek, librdkafka would fetch the batch again and again, and report each time that it cannot be
+    /// unpacked.
     fn pass_over(&mut self, source: &TopicPartition, batch: &UnreadableBatch) {
         let Some(reading) = self.readings.get_mut(source) else { return };
         self.watchdog.progress();
@@ -256,8 +257,8 @@ impl KafkaConsumer {
         }
     }
 
-    /// Returns true if the group rejects this client because it still keeps the place of another client with the same
-    /// instance id.
+    /// Returns true if the group rejects this client because another client with the same instance id still has the
+    /// place.
     fn has_no_place(&self) -> bool {
         let fatal = self.native.fatal_error();
         fatal.is_some_and(|(code, _)| code == RDKafkaErrorCode::UnreleasedInstanceId)
@@ -267,8 +268,8 @@ impl KafkaConsumer {
         self.group.as_ref().is_some_and(|group| group.next_try.is_some())
     }
 
-    /// Reports the partitions as lost and schedules the next request for the place in the group. The current client,
-    /// unknown to the group, stays until then, so that no commit in its name succeeds.
+    /// Reports the partitions as lost, and schedules the next request for the place in the group. The current client,
+    /// which the group no longer knows, stays until then, so that no commit in its name succeeds.
     fn begin_to_wait(&mut self) {
         let Some(group) = self.group.as_mut().filter(|group| group.next_try.is_none()) else { return };
         group.next_try = Some(Instant::now() + PLACE_RETRY);
@@ -278,12 +279,12 @@ impl KafkaConsumer {
         }
     }
 
-    /// Waits up to `timeout` for the place in the group, and asks for it again when due. Returns false while there is
+    /// Waits up to `timeout` for the place in the group, and requests it again when due. Returns false while there is
     /// nothing to read.
     fn take_place(&mut self, timeout: Duration) -> Result<bool, LogError> {
         let Some(group) = &mut self.group else { return Ok(true) };
         let Some(next_try) = group.next_try else { return Ok(true) };
-        // The caller hears of lost partitions first.
+        // Lost partitions are reported to the caller first.
         if !self.news.is_empty() {
             return Ok(false);
         }
@@ -314,7 +315,7 @@ impl KafkaConsumer {
         Ok(true)
     }
 
-    /// Returns the error of a failure among the messages; `None` if librdkafka recovers by itself.
+    /// Returns the error for a failure among the messages; `None` if librdkafka recovers by itself.
     fn judge(
         &self,
         source: TopicPartition,
@@ -325,7 +326,7 @@ impl KafkaConsumer {
         use RDKafkaErrorCode as Code;
         let url = self.cluster.url.clone();
         let (code, text) = match code {
-            // The code `Fatal` stands for the first fatal error.
+            // The code `Fatal` refers to the first fatal error.
             Code::Fatal => self.native.fatal_error().unwrap_or((code, text)),
             code => (code, text),
         };
@@ -373,8 +374,8 @@ impl KafkaConsumer {
                 let mut starts = Vec::with_capacity(partitions.len());
                 let committed = self.cluster.committed(&self.native, &group, &partitions)?;
                 for (partition, committed) in partitions.iter().zip(committed) {
-                    // Looked up here, because librdkafka would do so half a second later and fail if the offset is
-                    // gone.
+                    // The offsets are queried here, because librdkafka would do so half a second later and fail if the
+                    // offset does not exist any more.
                     let OffsetRange { first, next } = self.cluster.offsets(partition)?;
                     starts.push(committed.map_or(first, |committed| committed.clamp(first, next)));
                 }
@@ -405,7 +406,7 @@ impl KafkaConsumer {
         }
         self.leaving.extend_from_slice(&partitions);
         if partitions.is_empty() {
-            // The caller need not know, but the group waits for the answer.
+            // The caller need not know this, but the group waits for the answer.
             let list = list_of([]);
             return self
                 .native
@@ -502,7 +503,7 @@ impl KafkaConsumer {
                 unread.into_iter().map(|source| (source, self.readings[source].position.max(passed(source))));
             let trouble = self.native.context().take_trouble();
             match self.watchdog.look(&cluster.url, positions, trouble, |source| cluster.offsets(source)) {
-                // A member waits for the cluster without limit; the writers of its topics decide when to give up.
+                // A member waits for the cluster without limit; the writers to its topics decide when to give up.
                 Err(error @ LogError::Unreachable { .. }) if self.group.is_some() => {
                     tracing::warn!(%error, "nothing is read");
                 }
@@ -634,7 +635,7 @@ impl Consumer for KafkaConsumer {
 
 impl Drop for KafkaConsumer {
     fn drop(&mut self) {
-        // Revoked partitions are given up before the client closes, because nobody's commit is awaited any more.
+        // Revoked partitions are given up before the client closes, because no commit needs to be awaited any more.
         if let Err(error) = self.let_go() {
             tracing::debug!(%error, "partitions were not given up before closing");
         }

@@ -1,5 +1,5 @@
-//! Reports of librdkafka besides results: errors, lost records, changes of the group. Its threads and callbacks write
-//! here; the client's owner reads.
+//! Reports of librdkafka other than results: errors, lost records, changes of the group. Its threads and callbacks
+//! write here; the client's owner reads.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,13 +37,13 @@ pub(super) struct Trouble {
 /// Reports of a client.
 #[derive(Default)]
 pub(super) struct Context {
-    /// The last error of the client as a whole. An error that tells a cause is not replaced by one that tells an
+    /// The last error of the client as a whole. An error that names a cause is not replaced by one that names an
     /// effect.
     trouble: Mutex<Option<Trouble>>,
     /// The first undelivered record since the last query.
     undelivered: Mutex<Option<Trouble>>,
     rebalances: Mutex<VecDeque<Rebalance>>,
-    /// True while the consumer closes: no caller can decide about a rebalance.
+    /// True while the consumer closes: no caller can decide about a rebalance then.
     closing: AtomicBool,
     /// True if the closing consumer has answered the group by giving up all partitions.
     gave_up: AtomicBool,
@@ -98,7 +98,7 @@ impl Context {
     }
 }
 
-/// Returns true if an error tells the cause of the trouble; others only tell that there is trouble.
+/// Returns true if an error names the cause of the trouble; other errors only say that there is trouble.
 pub(super) fn is_cause(code: RDKafkaErrorCode) -> bool {
     matches!(code, RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SSL | RDKafkaErrorCode::Resolve)
 }
@@ -117,7 +117,8 @@ pub(super) fn log_line(level: RDKafkaLogLevel, facility: &str, line: &str) {
             tracing::error!(target: "librdkafka", facility, "{line}");
         }
         RDKafkaLogLevel::Error => tracing::warn!(target: "librdkafka", facility, "{line}"),
-        // Important warnings also come back as error values. Others, such as an unready coordinator, do not matter.
+        // Important warnings are returned as error values as well. The others, such as an unready coordinator, do not
+        // matter.
         RDKafkaLogLevel::Warning => tracing::info!(target: "librdkafka", facility, "{line}"),
         RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => {
             tracing::debug!(target: "librdkafka", facility, "{line}");

@@ -35,7 +35,7 @@ pub(super) fn is_passing(code: RDKafkaErrorCode) -> bool {
     )
 }
 
-/// Returns the error of a failed call. `trouble` is the client's report meanwhile, which may tell the cause.
+/// Returns the error of a failed call. `trouble` is the client's report during the call, which may name the cause.
 pub(super) fn failure(
     url: &str,
     doing: &str,

@@ -59,12 +59,12 @@ fn add_counts(to: &mut ClientFigures, figures: &ClientFigures) {
     to.errors += figures.errors;
 }
 
-/// A client's destination for statistics, as long as the client lives.
+/// A client's destination for statistics; it lives as long as the client.
 pub(super) struct Reporter {
     board: Arc<Board>,
     number: u64,
     kind: &'static str,
-    /// Failed requests by broker name; brokers that the client no longer knows stay.
+    /// Failed requests by broker name, including brokers that the client no longer knows.
     errors: Mutex<BTreeMap<String, u64>>,
 }
 

@@ -1,5 +1,5 @@
-//! Process limits below which librdkafka does not work. They are checked first, because a later failure does not tell
-//! which limit was too low. A process even ends if librdkafka cannot start a thread (2.12.1,
+//! Process limits below which librdkafka does not work. They are checked first, because a later failure would not name
+//! the limit that was too low. The process even ends if librdkafka cannot start a thread (2.12.1,
 //! `rd_kafka_broker_add_logical`).
 
 use rustix::process::{Resource, getrlimit};
@@ -7,9 +7,10 @@ use rustix::process::{Resource, getrlimit};
 use super::KafkaOptions;
 use crate::LogError;
 
-/// Descriptors: a socket for each broker and client, and the ones that wake their threads.
+/// Least number of descriptors: a socket for each broker and client, and those that wake their threads.
 const DESCRIPTORS_MIN: u64 = 64;
-/// Bytes of address space: each client has several threads, and each thread reserves some for its stack.
+/// Least size of the address space in bytes: each client has several threads, and each thread reserves some for its
+/// stack.
 const ADDRESS_BYTES_MIN: u64 = 1 << 30;
 
 /// Rejects limits that are too low for any use.

@@ -56,7 +56,7 @@ pub struct KafkaLog {
     members: Arc<Members>,
 }
 
-/// The consumers that are members of a group, by group.
+/// The consumers of this process that are members of a group, by group.
 #[derive(Default)]
 struct Members(Mutex<HashMap<String, Weak<NativeConsumer>>>);
 
@@ -169,7 +169,7 @@ impl EventLog for KafkaLog {
         self.cluster.record_clock(topic)
     }
 
-    /// Holds nothing: of two processes that write under one transactional id, the newer one fences the older.
+    /// Claims nothing: if two processes write under one transactional id, the newer one fences the older.
     fn claim(&self, _name: &str) -> Result<Box<dyn Send>, LogError> {
         Ok(Box::new(()))
     }

@@ -1,7 +1,7 @@
 //! Batch consumption by librdkafka, and the few calls that rdkafka lacks.
 //!
-//! `rd_kafka_consume_batch_queue` takes many messages off the consumer's queue at the price of one. It serves the
-//! queue's other events by callbacks, whereas rdkafka's consumers expect events. So this consumer uses rdkafka's
+//! `rd_kafka_consume_batch_queue` takes many messages off the consumer's queue at the price of one. It passes the
+//! queue's other events to callbacks, whereas rdkafka's consumers expect events. So this consumer uses rdkafka's
 //! `Client` and installs its own rebalance callback, which only records the group's decision ([`Context`]).
 //! [`NativeConsumer::assign`] and [`NativeConsumer::unassign`] answer it later. Messages are copied out before a call
 //! returns: no pointer leaves this module.
@@ -23,7 +23,8 @@ use super::context::{Context, Rebalance, log_line};
 use crate::{Record, TopicPartition, UNREADABLE_BATCH_HEADER};
 
 unsafe extern "C" {
-    /// Defined in `native/batch_reader.c`: this reference makes the linker take that file instead of librdkafka's own.
+    /// This reference to a function of `native/batch_reader.c` makes the linker take that file instead of librdkafka's
+    /// own.
     safe fn warptape_batches_are_bounded() -> c_int;
 }
 
@@ -51,11 +52,11 @@ pub(super) struct NativeConsumer {
     queue: NonNull<rd::rd_kafka_queue_t>,
 }
 
-/// The choice between records with headers and records without.
+/// Selects records with or without headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Headers {
     Kept,
-    /// Left out: librdkafka parses headers on request, and allocates for them even if there are none.
+    /// No headers: librdkafka parses headers on request, and allocates for them even if there are none.
     Left,
 }
 
@@ -173,8 +174,8 @@ impl NativeConsumer {
         taken(unsafe { rd::rd_kafka_seek_partitions(self.ptr(), partitions.ptr(), millis(timeout)) })
     }
 
-    /// Returns the offset after the last message of a partition off the queue, transaction markers included. `None`
-    /// before the first message since the partition was assigned or sought.
+    /// Returns the offset after the last message that was taken off the queue for a partition, transaction markers
+    /// included. `None` before the first message since the partition was assigned or sought.
     pub(super) fn position(&self, source: &TopicPartition) -> Option<i64> {
         let mut list = TopicPartitionList::new();
         list.add_partition(&source.topic, source.partition);
@@ -227,8 +228,8 @@ pub(super) struct GroupMetadata(*mut rd::rd_kafka_consumer_group_metadata_t);
 unsafe impl Send for GroupMetadata {}
 
 impl GroupMetadata {
-    /// Returns the identity to commit under for a group without a member in this process. `is_owner` is asked, because
-    /// a member may have left just now.
+    /// Returns the identity for commits of a group that has no member in this process. `is_owner` is asked, because a
+    /// member may have left just now.
     pub(super) fn none(group: &CStr, is_owner: &dyn Fn() -> bool) -> Result<Self, NativeError> {
         // SAFETY: the name is copied.
         let membership = Self(unsafe { rd::rd_kafka_consumer_group_metadata_new(group.as_ptr()) });
@@ -467,7 +468,7 @@ unsafe extern "C" fn on_rebalance(
             _ if rd::rd_kafka_assignment_lost(client) != 0 => Rebalance::Lose(named),
             _ => Rebalance::Revoke(named),
         });
-        // Ends the wait in `consume`, which would go on until a message comes.
+        // The yield ends the wait in `consume`, which would otherwise continue until a message arrives.
         let queue = rd::rd_kafka_queue_get_consumer(client);
         rd::rd_kafka_queue_yield(queue);
         rd::rd_kafka_queue_destroy(queue);
@@ -485,7 +486,7 @@ unsafe extern "C" fn on_error(
     unsafe {
         let mut reason = text(reason);
         if code == RDKafkaErrorCode::Fatal {
-            // The code `Fatal` stands for the first fatal error.
+            // The code `Fatal` refers to the first fatal error.
             let mut buffer: [c_char; 512] = [0; 512];
             code = rd::rd_kafka_fatal_error(client, buffer.as_mut_ptr(), buffer.len()).into();
             reason = text(buffer.as_ptr());

@@ -11,13 +11,13 @@ use rdkafka::config::RDKafkaLogLevel;
 use super::TRANSACTION_BYTES_MAX;
 use crate::LogError;
 
-/// The way in which members of a consumer group divide the partitions.
+/// How members of a consumer group divide the partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupProtocol {
-    /// The members agree among themselves (cooperative-sticky); all brokers support it.
+    /// The members agree among themselves (cooperative-sticky). All brokers support this.
     #[default]
     Classic,
-    /// The broker decides (KIP-848); brokers support it from version 4.0.
+    /// The broker decides (KIP-848). Brokers support this from version 4.0.
     Consumer,
 }
 
@@ -131,9 +131,9 @@ impl KafkaOptions {
             .set("session.timeout.ms", self.session_timeout.as_millis().to_string())
             .set("isolation.level", "read_committed")
             .set("allow.auto.create.topics", "false");
-        // A request without an answer reveals a connection that is dead at the other end. The timeout leaves time to
-        // ask again on a new connection, even several times in a row. Producers differ: rd_kafka_coord_req (2.12.1)
-        // waits forever once the connection to a hanging coordinator is closed.
+        // A missing answer reveals a connection that is dead at the other end. The timeout leaves time to ask again on
+        // a new connection, even several times in a row. Producers differ: rd_kafka_coord_req (2.12.1) waits forever
+        // once the connection to a hanging coordinator is closed.
         for key in
             ["socket.timeout.ms", "socket.connection.setup.timeout.ms", "api.version.request.timeout.ms"]
         {
@@ -152,8 +152,8 @@ impl KafkaOptions {
             let share = (FETCH_BYTES / partitions.max(1)).clamp(PARTITION_FETCH_BYTES_MIN, FETCH_BYTES);
             self.set_default(&mut config, "fetch.message.max.bytes", &share.to_string());
         }
-        // With the defaults a fast reader of small records empties a full queue before librdkafka checks it again. More
-        // messages cost memory besides their bytes, which have a limit of their own.
+        // With the defaults, a fast reader of small records empties a full queue before librdkafka checks it again.
+        // More messages cost memory beyond their bytes, which have a limit of their own.
         self.set_default(&mut config, "queued.min.messages", "200000");
         self.set_default(&mut config, "fetch.queue.backoff.ms", "5");
         config
@@ -171,7 +171,7 @@ impl KafkaOptions {
             .set("enable.partition.eof", "false")
             // The caller handles an offset that does not exist; reading never starts elsewhere.
             .set("auto.offset.reset", "error")
-            // librdkafka's own consumers ignore this option: `native/batch_reader.c` reads its bound from it.
+            // librdkafka's own consumers ignore this option; `native/batch_reader.c` takes its bound from it.
             .set("message.copy.max.bytes", self.unpacked_bytes_max.to_string());
         self.set_default(&mut config, ANSWER_LIMIT, &ANSWER_BYTES_MAX.to_string());
         // A seek or a new partition waits for the current fetch, which at an end of partition takes this long.
@@ -182,7 +182,7 @@ impl KafkaOptions {
     /// Returns the options of a member of a group.
     pub(super) fn member(&self, group: &str) -> ClientConfig {
         let mut config = self.consumer(group);
-        // librdkafka checks a full queue again before the stages have emptied it.
+        // Without this, librdkafka would check a full queue again only after the stages have emptied it.
         self.set_default(&mut config, "fetch.queue.backoff.ms", "20");
         match self.group_protocol {
             GroupProtocol::Classic => {
@@ -215,7 +215,7 @@ impl KafkaOptions {
             "queue.buffering.max.kbytes",
             &(TRANSACTION_BYTES_MAX >> 10).to_string(),
         );
-        // Records of one topic share its limit with their frames, and so do requests of several records.
+        // Records of one topic, with their frames, share its limit, and so do requests of several records.
         self.set_default(&mut config, RECORD_LIMIT, &topics.largest.to_string());
         let batch = self.extra.get(BATCH_LIMIT).and_then(|bytes| bytes.parse().ok()).unwrap_or(BATCH_BYTES);
         config.set(BATCH_LIMIT, batch.min(topics.smallest).to_string());
@@ -279,7 +279,7 @@ impl fmt::Debug for KafkaOptions {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchBytes {
     smallest: usize,
-    /// At least librdkafka's default, until a topic is queried.
+    /// The largest limit; at least librdkafka's default, until a topic is queried.
     largest: usize,
 }
 
@@ -315,10 +315,10 @@ const UNPACKED_RECORD_BYTES: usize = 1024;
 const ANSWER_LIMIT: &str = "receive.message.max.bytes";
 const ANSWER_BYTES_MAX: usize = RECORD_LIMIT_MAX + (1 << 20);
 
-/// librdkafka's range for each timeout of a request.
+/// Least timeout of a request in librdkafka. Below: the greatest.
 const ANSWER_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT_MAX: Duration = Duration::from_secs(300);
-/// Bytes that a reader fetches at once, shared by its partitions, and the least for each of them.
+/// Bytes that a reader fetches at once, shared by its partitions. Below: the least for each partition.
 const FETCH_BYTES: usize = 4 << 20;
 const PARTITION_FETCH_BYTES_MIN: usize = 1 << 20;
 

@@ -33,7 +33,7 @@ use crate::{LogError, NewRecord, Producer, TopicPartition};
 
 /// Longest wait for acknowledgements between two checks of their progress.
 const STEP: Duration = Duration::from_millis(100);
-/// Longest wait of a dropped producer for the abort of its transaction.
+/// Longest time that dropping a producer waits for the abort of its transaction.
 const DROP_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The state of a producer.
@@ -67,7 +67,7 @@ enum Fault {
 pub(super) struct KafkaProducer {
     cluster: Arc<Cluster>,
     members: Arc<Members>,
-    /// Its client has a second thread, which serves reports.
+    /// The client, with a second thread that serves reports.
     caller: Caller,
     transactional_id: String,
     state: State,
@@ -75,10 +75,10 @@ pub(super) struct KafkaProducer {
     opened_at: Instant,
     /// Known numbers of partitions by topic.
     partitions: HashMap<String, i32>,
-    /// Next-to-read offsets of the open transaction, by group. They are sent at its end, because sent offsets keep
-    /// other clients from reading the committed ones.
+    /// Next-to-read offsets of the open transaction, by group. They are sent at its end, because other clients cannot
+    /// read the committed offsets once new ones are sent.
     offsets: BTreeMap<String, BTreeMap<TopicPartition, i64>>,
-    /// Offsets that commit regardless of the groups' members.
+    /// Offsets that are committed regardless of the groups' members.
     positions: BTreeMap<String, BTreeMap<TopicPartition, i64>>,
 }
 
@@ -131,8 +131,8 @@ impl KafkaProducer {
         self.client().context()
     }
 
-    /// Repeats a call while it fails with a retriable error, at most for the request timeout. `call` prepares one with
-    /// a timeout.
+    /// Repeats a call while it fails with a retriable error, at most for the request timeout. `call` makes one attempt
+    /// with the given timeout.
     fn ask<C>(
         &self,
         doing: &'static str,
@@ -213,11 +213,11 @@ impl KafkaProducer {
         }
     }
 
-    /// Takes the action that a fault requires; returns the error for the caller.
+    /// Takes the action that a fault requires. Returns the error for the caller.
     fn judge(&mut self, fault: Fault) -> LogError {
         let (state, error) = match fault {
             Fault::End(end) => self.end(end),
-            // The abort tells whether a newer producer was the reason.
+            // The result of the abort shows whether a newer producer was the reason.
             Fault::Abort(cause) => match self.abort_now() {
                 Ok(()) => (State::Aborted(cause.clone()), self.aborted(&cause)),
                 Err(Fault::End(end @ (Ending::Fenced | Ending::Unknown { .. }))) => self.end(end),
@@ -233,7 +233,7 @@ impl KafkaProducer {
     }
 
     /// Returns the state after an end, and the error for the caller. The cluster gives the same answer to a producer
-    /// whose transaction was open for too long as to a producer that a newer one replaced.
+    /// whose transaction was open for too long and to a producer that a newer one replaced.
     fn end(&self, end: Ending) -> (State, LogError) {
         let (open_for, open_max) = (self.opened_at.elapsed(), self.cluster.options.transaction_timeout);
         let end = match end {
@@ -311,7 +311,7 @@ impl KafkaProducer {
         })
     }
 
-    /// Adds offsets of a group to the transaction, in the name of the group's member or of none.
+    /// Adds offsets of a group to the transaction, in the name of the group's member in this process, if there is one.
     fn add_offsets(
         &self,
         group: &str,
@@ -321,7 +321,7 @@ impl KafkaProducer {
     ) -> Result<(), Fault> {
         let list = list_of(offsets.iter().map(|(source, next)| (source, Offset::Offset(*next))));
         let name = native::c_name(group).expect("the name was checked when the offsets were sent");
-        // The member's identity is taken at each attempt: a rebalance may have come in between.
+        // The member's identity is read again at each attempt, because there may have been a rebalance.
         self.ask("sending offsets", |left| {
             let member = match member {
                 Some(member) => member.membership(is_owner)?,
@@ -372,7 +372,7 @@ impl KafkaProducer {
         Err(self.cluster.unknown_partition(&source, format!("0 to {}", count - 1)))
     }
 
-    /// Has librdkafka look up the topic's number of partitions again, which it otherwise does periodically.
+    /// Makes librdkafka query the topic's number of partitions now, which it otherwise does periodically.
     fn learn_partitions(&self, topic: &str) -> Result<(), LogError> {
         let doing = format!("looking up the new partitions of {topic:?}");
         let looked = self.native().fetch_metadata(Some(topic), self.cluster.options.request_timeout);
@@ -385,7 +385,7 @@ impl KafkaProducer {
     /// Hands a record over to librdkafka, which copies it; waits while its buffer is full.
     fn enqueue(&mut self, record: &NewRecord<'_>) -> Result<(), LogError> {
         const DOING: &str = "writing records";
-        // The number of unacknowledged records at the last check, and the time when it last fell.
+        // Number of unacknowledged records at the last check, and the time when it last fell.
         let mut looked: Option<(i32, Instant)> = None;
         loop {
             let error = match self.client().send(kafka_record(record)) {
@@ -431,7 +431,7 @@ impl KafkaProducer {
     }
 }
 
-/// Adds the user's remedy for a record that a broker refused.
+/// Adds the user's remedy to the text about a record that a broker refused.
 fn advice(code: RDKafkaErrorCode, text: String) -> String {
     match code {
         RDKafkaErrorCode::MessageSizeTooLarge => {
@@ -543,7 +543,7 @@ impl Producer for KafkaProducer {
     fn abort(&mut self) -> Result<(), LogError> {
         match &self.state {
             State::Open => {}
-            // It is aborted, and the caller acknowledges that now.
+            // The transaction was aborted already; this call acknowledges it.
             State::Aborted(_) => {
                 self.state = State::Ready;
                 return Ok(());
@@ -569,7 +569,7 @@ impl Drop for KafkaProducer {
         if matches!(self.state, State::Ended(Ending::Unknown { .. })) {
             self.caller.leave();
         }
-        // Readers wait for open transactions; without an answer the broker aborts it after its timeout.
+        // Readers wait for open transactions. Without an answer, the broker aborts this one after its timeout.
         if matches!(self.state, State::Open)
             && let Some(Err(error)) = self
                 .caller

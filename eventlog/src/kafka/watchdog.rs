@@ -1,4 +1,4 @@
-//! Finds out whether an idle consumer really has nothing to read.
+//! Detects whether an idle consumer really has nothing to read.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::context::Trouble;
 use crate::{LogError, OffsetRange, TopicPartition};
 
-/// Checks after half the allowed time without records, and fails when the second check finds the same records unread.
+/// Checks after half of the allowed time without records. Fails if the second check finds the same records unread.
 pub(super) struct Watchdog {
     stall_timeout: Duration,
     quiet_since: Instant,
@@ -33,7 +33,7 @@ impl Watchdog {
         self.looked_at.elapsed() >= self.stall_timeout / 2
     }
 
-    /// Checks the ends of the partitions that should give records.
+    /// Checks the ends of the partitions that should deliver records.
     pub(super) fn look<'a>(
         &mut self,
         url: &str,
@@ -46,8 +46,7 @@ impl Watchdog {
         for (source, position) in positions {
             let next = match offsets(source) {
                 Ok(range) => range.next,
-                // An unreachable cluster is an error of its own; once it answers, the consumer gets its full time
-                // again.
+                // An unreachable cluster is a separate error; once it answers, the consumer gets its full time again.
                 Err(error) => {
                     self.quiet_since = Instant::now();
                     return Err(error);

@@ -7,8 +7,8 @@
 //! PATH-head     see `head`
 //! ```
 //!
-//! SQLite keeps using a file that has lost its name, so that nobody else finds what it writes. A process that reads a
-//! truncated part of the index is killed (SIGBUS). So both are checked before each use of the log.
+//! SQLite keeps using a file that has lost its name, so that other processes do not find its data. A process that reads
+//! a truncated part of the index is killed (SIGBUS). So both cases are checked before each use of the log.
 
 use super::limits::NOFOLLOW;
 use std::fs::{self, File, OpenOptions};
@@ -17,7 +17,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Makes the opening of a pipe return at once.
+/// Flag with which opening a pipe returns at once.
 pub(super) const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 /// Smallest size of SQLite's index in use, in bytes.
 const INDEX_BYTES_MIN: u64 = 32 << 10;
@@ -51,7 +51,8 @@ pub(super) fn kind_of(metadata: &fs::Metadata) -> Option<&'static str> {
     })
 }
 
-/// Names a link, pipe or the like in place of a file beside the log; the log never opens one.
+/// Describes a link, pipe or the like in place of a file beside the log, which the log never opens; `None` if there is
+/// none.
 pub(super) fn odd(log: &Path) -> io::Result<Option<String>> {
     for ending in ["-wal", "-shm", "-journal", "-head"] {
         let path = beside(log, ending);
@@ -72,7 +73,7 @@ pub(super) fn is_index_cut(log: &Path) -> bool {
     fs::symlink_metadata(beside(log, "-shm")).is_ok_and(|index| index.len() < INDEX_BYTES_MIN)
 }
 
-/// Harm to a file that is in use.
+/// Damage to a file that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Harm {
     /// The write-ahead log has lost its name, or another file has it.
@@ -88,7 +89,7 @@ pub(super) enum Harm {
 /// The write-ahead log and its index, as last checked.
 pub(super) struct Beside {
     log: PathBuf,
-    /// Both `None` before the log is open, or if it has neither.
+    /// The write-ahead log and its index. Both are `None` before the log is open, or if it has neither.
     seen: Mutex<[Option<FileIdentity>; 2]>,
 }
 
@@ -126,7 +127,7 @@ impl Beside {
         *self.seen() = Default::default();
     }
 
-    /// Returns the harm to the files since they were noted.
+    /// Returns the damage to the files since they were noted; `None` if there is none.
     pub(super) fn harm(&self) -> Option<Harm> {
         let mut seen = self.seen();
         let [wal, index] = self.now();

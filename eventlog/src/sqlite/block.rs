@@ -1,7 +1,7 @@
 //! The bytes of a block: consecutive records of a transaction in a partition, many to a row of its table.
 //!
-//! A row costs SQLite about a microsecond, whatever its content; signals come at some 100,000 per second. Layout per
-//! record, integers little endian:
+//! A row costs SQLite about a microsecond, whatever its content, and there are about 100,000 signals per second. Layout
+//! per record, integers little endian:
 //!
 //! ```text
 //! timestamp_ns i64, key length + 1 u32 (0: no key), headers length u32 (0: none), value length u32, key, headers, value
@@ -33,7 +33,7 @@ pub(super) struct StoredRecord<'a> {
     pub(super) offset: i64,
     pub(super) timestamp_ns: i64,
     pub(super) key: Option<&'a [u8]>,
-    /// Encoded as in [`headers`]; empty for none.
+    /// Headers, encoded as in [`headers`]; empty if there are none.
     pub(super) headers: &'a [u8],
     pub(super) value: &'a [u8],
 }
@@ -94,7 +94,7 @@ impl Block {
 }
 
 impl StoredRecord<'_> {
-    /// Returns the record, or its fault.
+    /// Converts to a record; returns the fault if the headers are damaged.
     pub(super) fn to_record(self) -> Result<Record, String> {
         Ok(Record {
             offset: self.offset,
@@ -106,7 +106,7 @@ impl StoredRecord<'_> {
     }
 }
 
-/// The records of a block, up to the first that is damaged.
+/// The records of a block, up to the first damaged one.
 #[derive(Clone)]
 pub(super) struct Records<'a> {
     /// Number of records in the whole block.

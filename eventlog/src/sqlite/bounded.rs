@@ -1,4 +1,4 @@
-//! A connection for untrusted logs: no code in the file runs, and every operation on it ends.
+//! A connection for untrusted logs: no code in the file runs, and every operation is bounded.
 //!
 //! It does not know the tables' meaning.
 
@@ -14,13 +14,13 @@ use rusqlite::{Connection, OpenFlags};
 use super::beside::Beside;
 use super::limits::{RECORD_BYTES_MAX, STEPS_MAX};
 
-/// Largest number of steps while a connection opens: enough for 300,000 tables, each of which SQLite has to parse.
+/// Most steps of SQLite while a connection opens: enough for 300,000 tables, each of which SQLite must parse.
 const OPENING_STEPS_MAX: u64 = 4 << 20;
-/// Largest number of steps per byte of a file that is read as a whole. A row of two dozen bytes takes about 50 steps.
+/// Most steps per byte of a file that is read as a whole. A row of two dozen bytes takes about 50 steps.
 const STEPS_PER_BYTE: u64 = 16;
-/// Number of steps between two checks of the remaining ones.
+/// Number of steps between two checks of the remaining number.
 const LOOK_STEPS: u32 = 1 << 20;
-/// Longest value in bytes: a record and the numbers before its parts.
+/// Longest value in bytes: a record plus the numbers before its parts.
 const VALUE_BYTES_MAX: i32 = RECORD_BYTES_MAX as i32 + (1 << 20);
 /// Limits of SQLite, as low as this crate's statements allow.
 const LIMITS: [(Limit, i32); 6] = [
@@ -44,7 +44,7 @@ const SWITCHES: [(DbConfig, bool); 6] = [
 /// The connection. SQLite loads extensions only on request, and this crate never requests any.
 pub(super) struct Bounded {
     connection: Connection,
-    /// Counted down by SQLite's progress handler; set by [`Self::allow`].
+    /// Remaining steps of the operation. SQLite's progress handler counts them down; [`Self::allow`] sets them.
     steps_left: Arc<AtomicU64>,
     beside: Arc<Beside>,
 }

@@ -12,7 +12,7 @@ use crate::topic::{check_spec, conflict_of};
 use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
 
 const DOING: &str = "reading the topics";
-/// Largest number of partitions of all topics together. A check of the log looks for each of them.
+/// Most partitions of all topics together. A check of the log visits each of them.
 const PARTITIONS_OF_LOG_MAX: i64 = 1 << 20;
 const READING_COMMITTED: &str = "reading committed offsets";
 
@@ -36,7 +36,7 @@ impl Topic {
     }
 }
 
-/// All topics by name, as of some moment. Topics are only ever added.
+/// All topics by name at some moment. Topics are only added, never removed.
 #[derive(Default)]
 pub(super) struct Catalogue {
     topics: BTreeMap<String, Topic>,
@@ -88,7 +88,7 @@ impl TopicRow {
 }
 
 /// Returns the rows of a table; `None` if their keys do not ascend. A damaged tree that leads to the same pages
-/// repeatedly has endless rows.
+/// repeatedly yields endless rows.
 fn ascending<T>(
     rows: impl Iterator<Item = rusqlite::Result<T>>,
     is_before: impl Fn(&T, &T) -> bool,
@@ -265,7 +265,7 @@ pub(super) fn offsets(
     if first == 0 || table.compacted {
         return Ok(OffsetRange { first, next });
     }
-    // A partition that keeps everything begins at 0.
+    // A partition from which nothing was removed begins at 0.
     let given_up = GivenUp::of(file, connection, table)?;
     if !given_up.covers(0, first) {
         return Err(file.damaged(format!("{topic}/{partition} begins at offset {first} instead of 0")));
@@ -273,8 +273,8 @@ pub(super) fn offsets(
     Ok(OffsetRange { first: if given_up.begins_at_0() { 0 } else { first }, next })
 }
 
-/// Offsets of a partition without records: a recovery found them damaged or lost, or the copied log had none there. The
-/// ranges ascend, do not overlap and do not touch.
+/// Offsets of a partition without records: a recovery found the records damaged or lost, or the copied log had none
+/// there. The ranges ascend, do not overlap and do not touch.
 #[derive(Default)]
 pub(super) struct GivenUp(Vec<(i64, i64)>);
 
@@ -310,8 +310,8 @@ impl GivenUp {
         Ok(Self(ranges))
     }
 
-    /// Stored instead of offset 0 in a partition's first range, if the partition begins at 0 but its first records come
-    /// later.
+    /// Value stored instead of offset 0 in a partition's first range, if the partition begins at 0 but its first
+    /// records come later.
     pub(super) const FROM_THE_BEGINNING: i64 = -1;
 
     /// Returns true if the partition begins at 0 but its first records come later.
@@ -330,7 +330,7 @@ impl GivenUp {
     }
 }
 
-/// Stores a range of given-up offsets. If two ranges begin at the same offset, the longer one stays.
+/// Stores a range of given-up offsets. If two ranges begin at the same offset, the longer one is kept.
 pub(super) fn give_up(
     connection: &Connection,
     topic_id: i64,
@@ -404,7 +404,7 @@ pub(super) fn committed(
         Some((next, _)) => Err(file.damaged(format!(
             "the committed offset {next} of group {group:?} for {topic}/{partition} does not match its checksum"
         ))),
-        // A damaged row may be the reason, and the group would read everything again.
+        // A damaged row may be the reason; without this check, the group would read everything again.
         None => check_committed(file, connection).map(|()| None),
     }
 }

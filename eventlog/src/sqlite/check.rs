@@ -9,9 +9,9 @@ use super::scan::{Part, scan};
 use crate::LogError;
 
 const DOING: &str = "checking the log";
-/// Largest number of reported faults of the file's structure.
+/// Most faults of the file's structure that are reported.
 const FAULTS_MAX: usize = 20;
-/// Largest number of ranges without records that are listed for each partition.
+/// Most ranges without records that are listed for each partition.
 pub const GIVEN_UP_MAX: usize = 20;
 
 /// Progress of an operation that reads the whole log.
@@ -28,9 +28,9 @@ pub struct LogProgress {
 pub struct Checked {
     /// Partitions of all topics.
     pub partitions: u64,
-    /// Whole records.
+    /// Undamaged records.
     pub records: u64,
-    /// Bytes of their keys, headers and values.
+    /// Bytes of the keys, headers and values of these records.
     pub bytes: u64,
     /// Offsets without records, as `TOPIC/PARTITION offsets FIRST to LAST`: from a recovery, or a copy of a log that
     /// had none there. A partition with more than [`GIVEN_UP_MAX`] such ranges has their number instead.
@@ -100,7 +100,7 @@ fn faults(connection: &Connection) -> Vec<String> {
     }
 }
 
-/// Returns the damage that an error reports; any other error is returned as is.
+/// Returns the damage that an error describes; other errors are returned as errors.
 fn found_of(error: LogError) -> Result<String, LogError> {
     match error {
         LogError::Unreadable { found, .. } => Ok(found),

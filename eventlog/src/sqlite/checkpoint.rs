@@ -6,10 +6,10 @@
 //!                                 └── WAL_BYTES_MAX long: fold and start over before the commit returns
 //! ```
 //!
-//! It owns two threads and a connection for folding alone. Folding beside commits yields the processor to them, because
-//! it copies some ten MiB at once, which would delay them. Folding that a commit waits for does not yield: a commit at
-//! the hard limit interrupts a yielding fold of its process and folds itself. (It cannot interrupt another process's
-//! fold, and continues without.)
+//! It owns two threads, and a connection used only for folding. Folding concurrently with commits yields the processor
+//! to them, because it copies tens of MiB at once, which would delay them. Folding that a commit waits for does not
+//! yield: a commit at the hard limit interrupts a yielding fold of its process and folds itself. (If another process is
+//! folding, it cannot interrupt that, and does not fold.)
 //!
 //! SQLite's automatic checkpoint would make commits wait for the disk. It never waits for readers, so that under steady
 //! reading the write-ahead log would grow without bound. Readers here finish within a poll, so a short wait is enough.
@@ -31,12 +31,12 @@ use crate::LogError;
 use crate::background::BackgroundThread;
 
 const _: () = assert!(WAL_BYTES_DUE * 2 <= WAL_BYTES_MAX, "folding back needs time while commits go on");
-/// Longest wait for readers to leave the write-ahead log; commits wait too. If a reader stays longer, the fold is
-/// tried again after `WAL_BYTES_DUE` of growth.
+/// Longest wait for readers to leave the write-ahead log; commits wait meanwhile. If a reader stays longer, the fold is
+/// tried again after the log has grown by `WAL_BYTES_DUE`.
 const READER_WAIT_MAX: Duration = Duration::from_millis(50);
 /// Pause of a commit between two attempts to interrupt a yielding fold.
 const BREAK_INTERVAL: Duration = Duration::from_millis(1);
-/// Passes beside running commits; each leaves the commits made during it to the next.
+/// Number of folding passes concurrent with commits; each leaves the commits made during it to the next.
 const PASSES: usize = 2;
 
 /// Lengths of the write-ahead log that trigger folding, in bytes, and the longest wait for readers.
@@ -57,12 +57,12 @@ impl Default for WalLimits {
 struct WalLength {
     /// The whole length.
     bytes: i64,
-    /// The part already folded into the file.
+    /// The length of the part that is already folded into the file.
     folded_bytes: i64,
 }
 
 impl WalLength {
-    /// Reads it from the result of `PRAGMA wal_checkpoint`.
+    /// Reads the lengths from the result of `PRAGMA wal_checkpoint`.
     fn query(connection: &Connection, mode: &str) -> rusqlite::Result<Self> {
         let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;
         statement.query_row([], |row| {
@@ -77,7 +77,7 @@ impl WalLength {
 /// Watches the length of the write-ahead log. Producers report commits to it; dropping the last handle ends its thread.
 pub(super) struct Checkpointer {
     fold: Arc<Fold>,
-    /// `None` only while dropping: the thread ends when its sender is gone.
+    /// Sender of requests; `None` only while dropping, because the thread ends when its sender is gone.
     requests: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -86,7 +86,7 @@ pub(super) struct Checkpointer {
 struct Fold {
     file: Arc<LogFile>,
     limits: WalLimits,
-    /// Length from which a commit folds; above the limit after a reader prevented a fold.
+    /// Length from which a commit folds; it exceeds the limit after a reader prevented a fold.
     wait_bytes: AtomicI64,
     connection: Breakable<Bounded, InterruptHandle>,
 }
@@ -96,7 +96,7 @@ impl Checkpointer {
         let url = file.url.clone();
         let wait_bytes = AtomicI64::new(limits.bytes_max);
         let fold = Arc::new(Fold { file, limits, wait_bytes, connection: Breakable::default() });
-        // One waiting request is enough: it covers all commits up to its turn.
+        // One waiting request is enough: it covers all commits made before it is served.
         let (requests, receiver) = sync_channel(1);
         let name = "log-checkpoint";
         let thread = BackgroundThread::start(name, fold_beside_commits)
@@ -113,8 +113,8 @@ impl Checkpointer {
         Ok(Self { fold, requests: Some(requests), thread: Some(thread) })
     }
 
-    /// Reports a commit; to be called on its connection, outside any transaction. The commit stands whatever happens
-    /// here: failures are logged, and a permanently broken disk fails a later commit.
+    /// Reports a commit; to be called on its connection, outside any transaction. Failures here do not affect the
+    /// commit: they are logged, and a permanently broken disk fails a later commit.
     pub(super) fn committed(&self, connection: &Connection) {
         let limits = self.fold.limits;
         let length = match WalLength::query(connection, "NOOP") {
@@ -148,7 +148,7 @@ impl Drop for Checkpointer {
 /// A connection returned after folding, with the result.
 type Folded = (Bounded, rusqlite::Result<()>);
 
-/// Folds on each request.
+/// Serves requests: folds once for each.
 fn serve(fold: &Fold, background: &BackgroundThread<Bounded, Folded>, requests: &Receiver<()>) {
     while requests.recv().is_ok() {
         fold.with_connection(|connection| {
@@ -161,11 +161,11 @@ fn serve(fold: &Fold, background: &BackgroundThread<Bounded, Folded>, requests: 
     }
 }
 
-/// Folds beside commits, so that little is left while they wait.
+/// Folds concurrently with commits, so that little remains for the fold that blocks them.
 fn fold_beside_commits(connection: Bounded) -> Folded {
     let pass = || {
         WalLength::query(&connection, "PASSIVE")?;
-        // Starting over waits for the disk.
+        // The fold that starts the log over waits for the disk; this one syncs in advance.
         disk::sync(&connection)
     };
     let folded = (0..PASSES).try_for_each(|_| pass());
@@ -326,7 +326,7 @@ mod tests {
             wait_bytes: AtomicI64::new(0),
             connection: Breakable::default(),
         };
-        // Endless, like a fold that gets no processor time.
+        // An endless query, like a fold that gets no processor time.
         let endless =
             "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
         let is_folded = AtomicBool::new(false);

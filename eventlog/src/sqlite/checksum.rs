@@ -1,5 +1,5 @@
-//! Checksums of the tables' rows: XXH3 of a row's content and of its place, so that moved rows are detected like
-//! changed ones.
+//! Checksums of the tables' rows: XXH3 of a row's content and place, so that moved rows are detected as well as changed
+//! ones.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -86,7 +86,7 @@ pub(super) fn of_bytes(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Checksums are stored in files: with other results, every log would count as damaged.
+    /// Checksums are stored in files. If their results changed, every existing log would count as damaged.
     #[test]
     fn checksums_stay_what_they_are() {
         let record = StoredRecord {

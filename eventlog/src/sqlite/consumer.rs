@@ -1,8 +1,9 @@
-//! Reads committed records of some partitions, which take turns.
+//! Reads committed records of some partitions in turn.
 //!
-//! Every check and every read is its own read transaction and ends within the call, so an idle consumer blocks nobody.
-//! The consumer does not know the writers. It sees other processes' commits by asking SQLite for the file's version,
-//! less and less often while nothing changes. It sees this process's commits through [`super::wake::Wake`].
+//! Every check and every read is a read transaction of its own and ends within the call, so an idle consumer blocks no
+//! writer. The consumer does not know the writers. It detects other processes' commits by the file's version in SQLite,
+//! which it queries less and less often while nothing changes. It detects this process's commits through
+//! [`super::wake::Wake`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use super::table::{Layout, Stored, Table};
 use super::wake::Wake;
 use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
 
-/// Wait for another process's commit after one was found; each further wait is twice as long.
+/// Wait for another process's commit, after a commit was found; each further wait is twice as long.
 const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// Longest wait between two checks for commits of other processes.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(10);
@@ -32,8 +33,8 @@ struct Cursor {
     select: String,
     /// Offsets without records.
     given_up: GivenUp,
-    /// True if the rows must be counted before the first read. Only the count reveals a lost row if offsets may be
-    /// missing.
+    /// True if the rows must be counted before the first read. If offsets may be missing, only the count reveals a lost
+    /// row.
     is_to_be_counted: bool,
     /// The unread rest of the last block; `None` if it was read to its end.
     rest: Option<Rest>,
@@ -48,9 +49,9 @@ struct Cursor {
 struct Rest {
     next_offset: i64,
     left: i64,
-    /// Bytes of the block, or of its rest at that time.
+    /// Bytes of the block, or of the part that was unread when it was stored.
     bytes: Vec<u8>,
-    /// Bytes of it read since.
+    /// Number of these bytes that were read since.
     used: usize,
 }
 
@@ -61,9 +62,9 @@ pub(super) struct SqliteConsumer {
     cursors: Vec<Cursor>,
     /// Index of the cursor whose turn it is.
     turn: usize,
-    /// The file's version at the last check of the partitions' ends.
+    /// The file's version when the partitions' ends were last checked.
     seen_version: Option<i64>,
-    /// Counts this process's commits to the partitions read here.
+    /// Counter of this process's commits to the partitions read here.
     wake: Arc<Wake>,
     /// Next wait for another process's commit.
     interval: Duration,
@@ -73,7 +74,7 @@ pub(super) struct SqliteConsumer {
 /// The part of a consumer that only members of a group have.
 struct Member {
     group: String,
-    /// True if the partitions were announced.
+    /// True if the partitions were announced to the caller.
     assigned: bool,
     _membership: Membership,
 }
@@ -178,7 +179,7 @@ impl SqliteConsumer {
         self.fetch_known(records_max, bytes_max)
     }
 
-    /// Does the same, up to the known ends.
+    /// Returns records of the next partition that has some, up to the known ends.
     fn fetch_known(&mut self, records_max: usize, bytes_max: usize) -> Result<Option<Fetched>, LogError> {
         let count = self.cursors.len();
         for _ in 0..count {
@@ -193,7 +194,7 @@ impl SqliteConsumer {
             match records.last() {
                 Some(record) => {
                     let next = record.offset + 1;
-                    // Skips to the end, so that no further poll is needed to learn that nothing follows.
+                    // The position skips to the end, so that no further poll is needed to learn that no record follows.
                     let is_last = cursor.given_up.covers(next, cursor.next);
                     cursor.position = Some(if is_last { cursor.next.max(next) } else { next });
                     return Ok(Some(Fetched::Records { source: cursor.source.clone(), records }));
@@ -269,7 +270,7 @@ struct Polled<'a> {
     source: &'a TopicPartition,
     given_up: &'a GivenUp,
     table: Table,
-    /// Offset of the selection's first row, whose block may begin before the wanted record; `None` once a row came.
+    /// Offset of the selection's first row, whose block may begin before the wanted record; `None` after the first row.
     begin: Option<i64>,
     /// Offset of the next record.
     expected: i64,
@@ -298,7 +299,7 @@ impl Polled<'_> {
             if stored.offset < begin && self.table.layout() == Layout::Blocks {
                 continue;
             }
-            // A damaged tree may lose records, or lead around in circles.
+            // A damaged tree may lose records, or lead to the same pages repeatedly.
             let is_gap = stored.offset > self.expected
                 && !self.table.compacted
                 && !self.given_up.covers(self.expected, stored.offset);
@@ -386,15 +387,15 @@ impl Consumer for SqliteConsumer {
         if let Some(assigned) = self.assign()? {
             return Ok(assigned);
         }
-        // No deadline (`None`) for a timeout beyond what the clock can count: no deadline.
+        // Without a deadline (`None`) if the timeout exceeds the clock's range.
         let deadline = Instant::now().checked_add(timeout);
         let mut timed_out = false;
         loop {
-            // Counted before the check, so that a commit in between ends the wait below at once.
+            // The commits are counted before the check, so that a commit in between ends the wait below at once.
             let commits = self.wake.commits();
             if let Some(fetched) = self.fetch(records_max, bytes_max)? {
                 if timed_out {
-                    // Found without being woken, so another process is committing.
+                    // Records were found without a wake, so another process is committing.
                     self.interval = LOOK_INTERVAL_MIN;
                 }
                 return Ok(fetched);
@@ -435,7 +436,7 @@ impl Consumer for SqliteConsumer {
     fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
         match self.cursor(partition)?.position {
             Some(position) => Ok(position),
-            // A member before its first poll starts at its group's committed offset.
+            // Before its first poll, a member is at its group's committed offset.
             None => Ok(self.committed(partition)?.unwrap_or(0)),
         }
     }
@@ -493,7 +494,7 @@ mod tests {
         assert!(!is_idle(reader.poll(LONG, 1, 1).unwrap()));
         assert_eq!(reader.interval, LOOK_INTERVAL_MAX);
 
-        // The second log stands for another process.
+        // The second log object behaves like another process.
         let elsewhere = SqliteLog::open(&path, Durability::Process).unwrap();
         let mut there = elsewhere.producer("there").unwrap();
         let is_found = AtomicBool::new(false);
@@ -507,7 +508,7 @@ mod tests {
                     thread::yield_now();
                 }
             });
-            // Commits from before its wait prove nothing.
+            // Commits before the wait began are no evidence.
             while reader.interval != LOOK_INTERVAL_MIN {
                 assert!(!is_idle(reader.poll(LONG, 1_000, 1 << 20).unwrap()));
             }

@@ -28,7 +28,7 @@ const GATHERED_BYTES: usize = 4 << 20;
 pub(super) enum Damage<'a> {
     /// Damage ends the copy.
     Refuse,
-    /// Damage is left out and noted. `behind` are the losses at the end, known from the head.
+    /// Damage is left out and noted. `behind` are the losses at the end, as known from the head.
     LeaveOut { losses: &'a mut Vec<Loss>, behind: &'a [Lost] },
 }
 
@@ -142,7 +142,7 @@ fn topics(source: &CopiedLog<'_>, damage: &mut Damage<'_>) -> Result<Vec<TopicRo
     Ok(whole)
 }
 
-/// Returns whose clock a topic's record times are from; unknown if that row is damaged.
+/// Returns the clock that a topic's record times come from; unknown if that row is damaged.
 fn clock(
     source: &CopiedLog<'_>,
     topic_id: i64,
@@ -157,12 +157,12 @@ fn clock(
     }
 }
 
-/// Returns the log's own counts; `None` if they are unreadable. Opening a log rejects it without them.
+/// Returns the log's own counts; `None` if they are unreadable. A log without them cannot be opened.
 fn counted(source: &CopiedLog<'_>) -> Option<Own> {
     Own::read(source.file, source.connection).ok()
 }
 
-/// Notes rows that are missing without a trace, or excess rows.
+/// Notes a loss if the number of rows differs from the stored count.
 fn miscounted(losses: &mut Vec<Loss>, found: usize, expected: i64, of: &str) {
     if i64::try_from(found) != Ok(expected) {
         losses.push(Loss::Unnamed { found: format!("there are {found} {of} instead of {expected}") });
@@ -176,7 +176,7 @@ struct Partition<'a> {
     connection: &'a Connection,
     name: &'a str,
     to: Table,
-    /// Buffered consecutive records, and the offset of the first.
+    /// Buffered consecutive records. Below: the offset of the first one.
     blocks: Blocks,
     first: i64,
     /// Offset after the buffered records.
@@ -237,7 +237,7 @@ impl Partition<'_> {
         Ok(End { next, rows: self.rows })
     }
 
-    /// Returns the value read; `None` if it is damaged and left out.
+    /// Returns the value that was read; `None` if it is damaged and left out.
     fn accept<T>(&self, damage: &mut Damage<'_>, read: Result<T, LogError>) -> Result<Option<T>, LogError> {
         match (read, damage) {
             (Ok(read), _) => Ok(Some(read)),
@@ -328,7 +328,7 @@ fn committed(
     Ok(rows)
 }
 
-/// Copies producers with their epochs, up to the first one out of order.
+/// Copies producers with their epochs, up to the first one whose key does not ascend.
 fn producers(
     source: &CopiedLog<'_>,
     connection: &Connection,

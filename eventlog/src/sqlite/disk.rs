@@ -1,13 +1,13 @@
 //! Flushes the log's file to the disk while no commit waits for it.
 //!
-//! It uses SQLite's own handle of the file: closing any other one would drop this process's locks.
+//! It uses SQLite's own handle of the file, because closing any other one would drop this process's locks.
 #![allow(unsafe_code)]
 
 use std::ptr;
 
 use rusqlite::{Connection, Error, ffi};
 
-/// Waits until the disk has all that checkpoints have written to the file so far.
+/// Waits until everything that checkpoints have written to the file so far is on the disk.
 pub(super) fn sync(connection: &Connection) -> rusqlite::Result<()> {
     let mut file: *mut ffi::sqlite3_file = ptr::null_mut();
     // SAFETY: the connection is open and used by this thread alone meanwhile. For this code SQLite writes a pointer

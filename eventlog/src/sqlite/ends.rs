@@ -1,7 +1,8 @@
 //! Ends of partitions and counts of the log as a whole: the rows of the table `partitions`.
 //!
-//! The log itself has rows like a topic with the number 0. A commit writes ends of partitions anyway, so it counts
-//! itself in the same page. A topic's record clock, if it is not the writers', is stored beside the topic's partitions.
+//! The log itself has rows, like a topic with the number 0. A commit writes ends of partitions anyway, so the count of
+//! transactions is stored in the same page. A topic's record clock, if it is not the writers', is stored with the
+//! topic's partitions.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -12,23 +13,25 @@ use crate::{LogError, RecordClock};
 const DOING: &str = "reading the ends of partitions";
 /// Topic number of the log's own rows.
 const LOG: i64 = 0;
-/// Partition number of the log's own row with the transactions so far and the rows of `committed_offsets`.
+/// Partition number of the log's own row with the number of transactions, and the number of rows in
+/// `committed_offsets`.
 const TRANSACTIONS: i32 = 0;
-/// Partition number of the log's own row with the mark of an open log and the rows of `topics`.
+/// Partition number of the log's own row with the mark of an open log, and the number of rows in `topics`.
 const WRITING: i32 = 1;
 
 /// Partition number of a topic's row with its record clock.
 const CLOCK: i32 = -1;
-/// Stored as an offset in that row: the records were copied from a log that stamps them, or their clock is unknown.
+/// Value stored as the offset in that row if the records were copied from a log that stamps them. Below: if their clock
+/// is unknown.
 const LOGS_CLOCK: i64 = 1;
 const UNTOLD_CLOCK: i64 = 2;
 
-/// A row of the table.
+/// A row of the table `partitions`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct End {
     /// Offset of the next record; in the log's own row, the number of its transactions.
     pub(super) next: i64,
-    /// Rows of the partition's table.
+    /// Number of rows in the partition's table.
     pub(super) rows: i64,
 }
 
@@ -41,12 +44,13 @@ pub(super) struct Own {
     pub(super) committed_rows: i64,
     /// Rows of `topics`.
     pub(super) topic_rows: i64,
-    /// True if some process writes the log or was killed: the missing part of the file is then in the write-ahead log.
+    /// True if some process is writing the log, or was killed while writing it. The newest part may then be only in the
+    /// write-ahead log.
     pub(super) is_open: bool,
 }
 
 impl Own {
-    /// Reads the counts as of the connection's transaction, or as of now if there is none.
+    /// Reads the counts as of the connection's transaction; without one, as of now.
     pub(super) fn read(file: &LogFile, connection: &Connection) -> Result<Self, LogError> {
         let row = |partition| -> Result<End, LogError> {
             find(file, connection, LOG, partition)?
@@ -102,7 +106,7 @@ pub(super) fn read(
     })
 }
 
-/// Returns whose clock a topic's record times are from; `None` if unknown.
+/// Returns the clock that a topic's record times come from; `None` if it is unknown.
 pub(super) fn clock(
     file: &LogFile,
     connection: &Connection,
@@ -116,7 +120,7 @@ pub(super) fn clock(
     }
 }
 
-/// Stores whose clock a topic's record times are from.
+/// Stores the clock that a topic's record times come from.
 pub(super) fn write_clock(
     file: &LogFile,
     connection: &Connection,

@@ -12,7 +12,7 @@ use crate::LogError;
 pub(super) const DAMAGED_ACTION: &str = "restore the file from a copy together with its -wal and -head \
      files, or build a usable log from its intact contents with `warptape log recover`";
 
-/// Returns the remedy for a file that is no log. Reading needs an existing log.
+/// Returns the remedy for a file that is not a log.
 pub(super) fn no_log_action(access: Access) -> &'static str {
     match access {
         Access::Write(_) => "name a log that warptape created, or a file that does not exist yet",
@@ -93,7 +93,7 @@ pub(super) fn explain(url: &str, access: Access, doing: &str, error: rusqlite::E
     }
 }
 
-/// Names the limit that keeps this process from opening any file; `None` if files can be opened.
+/// Describes the limit that keeps this process from opening any file; `None` if files can be opened.
 fn no_descriptors() -> Option<String> {
     let error = File::open("/").err()?;
     let errno = Errno::from_io_error(&error)?;
@@ -104,7 +104,7 @@ fn no_descriptors() -> Option<String> {
     Some(format!("{error}; this process may open {limit} files (`ulimit -n`)"))
 }
 
-/// Names the limits of this process that may be the cause of a failed write.
+/// Describes the limits of this process that may be the cause of a failed write; `None` if there are none.
 fn limits(error: &rusqlite::Error) -> Option<String> {
     if let Some(cause) = no_descriptors() {
         return Some(cause);

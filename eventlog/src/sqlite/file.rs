@@ -3,8 +3,8 @@
 //! It does not know the tables' meaning. It opens the file only through SQLite. Closing any other descriptor of the
 //! file would drop this process's SQLite locks on it (POSIX advisory locks).
 //!
-//! `opening`, `ends`, `catalogue` and `format` read the file. The file has them check it whenever it is opened or
-//! written, so these five know each other.
+//! `opening`, `ends`, `catalogue` and `format` read the file, and this module calls their checks whenever the file is
+//! opened or written. So these five modules depend on each other.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ use crate::LogError;
 
 /// Pause between two checks of a lock held by another process. Writers hold it for milliseconds.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// Largest number of attempts to fold the write-ahead log beside readers, `LOCK_POLL_INTERVAL` apart.
+/// Most attempts to fold the write-ahead log concurrently with readers, `LOCK_POLL_INTERVAL` apart.
 const FOLD_TRIES_MAX: usize = 50;
 /// Prepared statements kept per connection: a few per partition that it touches.
 const STATEMENTS_CACHED_MAX: usize = 512;
@@ -32,17 +32,18 @@ const PAGE_CACHE_KIB: i64 = 1024;
 
 /// The file and the shared state of all handles of one [`super::SqliteLog`].
 pub(super) struct LogFile {
-    /// Canonical, so that it survives a change of the working directory, and its lock files have one name.
+    /// Path of the file. It is canonical, so that it survives a change of the working directory, and each lock file has
+    /// one name.
     pub(super) path: PathBuf,
     /// The log's name for users.
     pub(super) url: String,
     pub(super) access: Access,
-    /// Producers notify it after each commit; polling consumers wait for it.
+    /// Counters that producers advance after each commit, and that polling consumers wait for.
     pub(super) wakes: Arc<Wakes>,
     /// The write-ahead log and its index while connections have them open.
     pub(super) beside: Arc<Beside>,
-    /// Held by the writer of this process whose turn it is. SQLite's own lock works between processes, where waiting
-    /// means polling. The head is open from the first write on.
+    /// Lock for the process's turn to write; it holds the head from the first write on. SQLite's own lock is for other
+    /// processes, where waiting means polling.
     turn: Mutex<Option<HeadFile>>,
 }
 
@@ -98,7 +99,7 @@ impl LogFile {
         Ok(connection)
     }
 
-    /// Opens a connection with no settings but the limits on a hostile file.
+    /// Opens a connection with no settings except the limits for a hostile file.
     pub(super) fn connect_bare(&self) -> rusqlite::Result<Bounded> {
         // Each connection belongs to one thread at a time, so it does without SQLite's own mutexes.
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -113,8 +114,8 @@ impl LogFile {
         }
     }
 
-    /// Runs `write` in a transaction that holds the write lock from the start. All of it commits or nothing; after an
-    /// error the connection is outside any transaction.
+    /// Runs `write` in a transaction that holds the write lock from the start. It commits as a whole or not at all;
+    /// after an error, the connection is outside any transaction.
     pub(super) fn write<T>(
         &self,
         connection: &Bounded,
@@ -161,15 +162,15 @@ impl LogFile {
             }
             self.failure(doing, error)
         })?;
-        // The commit stands; a head that lags tells less about a later loss.
+        // The commit is valid; an outdated head only says less about a later loss.
         if let Err(error) = head.write(own.transactions, &ends) {
             tracing::warn!(log = self.url, %error, "the head of the log cannot be written");
         }
         Ok(result)
     }
 
-    /// Prepares the first write of this process: from now on the log may need its write-ahead log, and the file records
-    /// that.
+    /// Prepares the first write of this process: marks the file as open, because from now on the log may need its
+    /// write-ahead log.
     fn begin_writing(&self, connection: &Connection, doing: &str) -> Result<HeadFile, LogError> {
         let started = Instant::now();
         let head = loop {
@@ -215,7 +216,7 @@ impl LogFile {
         LogError::Busy { url: self.url.clone(), doing: doing.to_owned(), waited_ms }
     }
 
-    /// Folds the mark of an open log into the file. A lasting reader delays that to a later checkpoint.
+    /// Folds the mark of an open log into the file. If a reader prevents that, a later checkpoint does it.
     fn fold_all(&self, connection: &Connection) {
         for _ in 0..FOLD_TRIES_MAX {
             match self.fold(connection) {
@@ -227,14 +228,14 @@ impl LogFile {
         }
     }
 
-    /// Folds the part of the write-ahead log that no reader needs into the file; returns true if that is all of it.
+    /// Folds as much of the write-ahead log into the file as no reader needs. Returns true if that is all of it.
     pub(super) fn fold(&self, connection: &Connection) -> rusqlite::Result<bool> {
         connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
             Ok(row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
         })
     }
 
-    /// Makes the file the whole log again if no other process writes it; then it may be copied alone.
+    /// Makes the file the whole log again if no other process writes it, so that the file alone may be copied.
     fn close(&self, head: &HeadFile) -> Result<(), LogError> {
         const DOING: &str = "closing the log";
         if !head.is_alone() || self.beside.is_cut() {
@@ -243,7 +244,7 @@ impl LogFile {
         // No connection has the noted files open.
         self.beside.forget();
         let connection = self.connect()?;
-        // Another log may have taken its place by now.
+        // Another log may have replaced this one by now.
         opening::compare_with(self, &connection, head)?;
         if Own::read(self, &connection)?.is_open {
             self.transact(&connection, head, DOING, |writing| {
@@ -331,7 +332,7 @@ mod tests {
         let path = directory.path().join("log.db");
         let access = Access::Write(crate::Durability::Process);
         let file = LogFile::new(path.clone(), "sqlite:log.db".to_owned(), access);
-        // The files beside the log stay as long as one connection is open.
+        // The files beside the log exist as long as one connection is open.
         let _first = super::super::format::open(&file).unwrap();
         let connection = file.connect_waiting(Duration::from_millis(5)).unwrap();
         let write = || {

@@ -1,4 +1,4 @@
-//! Checks that a file is a whole log of the current format, and creates new ones.
+//! Checks that a file is a complete log of the current format, and creates new logs.
 //!
 //! Layout of the format, one file in WAL mode; every row except those of producers carries a [`super::checksum`]:
 //!
@@ -92,11 +92,11 @@ pub(super) fn wal_path(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
 
-/// Opens a first connection, after checking that the file is a whole log of this format without losses. A missing or
-/// empty file becomes a new log if writing is allowed.
+/// Opens a first connection, after checking that the file is a complete log of this format. A missing or empty file
+/// becomes a new log if writing is allowed.
 pub(super) fn open(file: &LogFile) -> Result<Bounded, LogError> {
     refuse_neighbours(file)?;
-    // SQLite would remove a write-ahead log without a file.
+    // SQLite would remove a write-ahead log whose file is missing.
     opening::refuse_in_place_of_a_log(file, || {
         Ok(std::fs::metadata(&file.path).map_or(true, |metadata| metadata.len() <= REMNANT_BYTES))
     })?;
@@ -109,8 +109,8 @@ pub(super) fn open(file: &LogFile) -> Result<Bounded, LogError> {
     }
     let mut connection = file.connect()?;
     if let Err(error) = make_sure(file, &mut connection) {
-        // A rejected log stays unchanged: SQLite would fold the readable part of the write-ahead log, and remove the
-        // rest.
+        // A rejected log must stay unchanged. SQLite would fold the readable part of the write-ahead log, and remove
+        // the rest.
         connection.leave_as_it_is();
         return Err(error);
     }
@@ -121,7 +121,7 @@ pub(super) fn open(file: &LogFile) -> Result<Bounded, LogError> {
     Ok(connection)
 }
 
-/// Rejects files beside the log that are no files of a log, or that would end this process.
+/// Rejects files beside the log that do not belong to a log, or that would end this process.
 pub(super) fn refuse_neighbours(file: &LogFile) -> Result<(), LogError> {
     let odd = beside::odd(&file.path).map_err(|cause| LogError::Denied {
         url: file.url.clone(),
@@ -157,7 +157,7 @@ fn make_sure(file: &LogFile, connection: &mut Bounded) -> Result<(), LogError> {
         if connection.is_readonly("main").map_err(|error| file.failure(DOING, error))? {
             return Err(LogError::ReadOnly { url: file.url.clone(), doing: DOING.to_owned() });
         }
-        // A log under construction is blank, with a write-ahead log; a head comes later.
+        // A log under construction is blank and has a write-ahead log; its head is created later.
         let head = opening::read_head(file)?;
         let is_blank = is_blank(connection).map_err(|error| file.failure(DOING, error))?;
         if let (Found::Head(_), true) = (head, is_blank) {
@@ -194,7 +194,7 @@ pub(super) fn identify(file: &LogFile, connection: &Connection) -> Result<(), Lo
     })
 }
 
-/// Turns an empty database into a log. Leaves any other one unchanged, except that a log gets WAL mode.
+/// Turns an empty database into a log, and sets the WAL mode of a log. Any other database is left unchanged.
 fn begin(connection: &mut Bounded) -> rusqlite::Result<()> {
     if identity(connection)?.0 == 0 && is_blank(connection)? {
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
@@ -203,7 +203,7 @@ fn begin(connection: &mut Bounded) -> rusqlite::Result<()> {
     }
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have created the log first.
     if identity(&transaction)?.0 == 0 && is_blank(&transaction)? {
         make_tables(&transaction)?;
         transaction.commit()?;
@@ -257,7 +257,7 @@ fn truncation(file: &LogFile) -> Option<String> {
     })
 }
 
-/// Returns size and number of pages, as of the last commit.
+/// Returns the size of a page and the number of pages, as of the last commit.
 fn page_counts(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
     Ok((
         connection.pragma_query_value(None, "page_size", |row| row.get(0))?,
@@ -265,7 +265,7 @@ fn page_counts(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
     ))
 }
 
-/// Returns size and number of pages from the header of a damaged file.
+/// Returns the size of a page and the number of pages from the header of a damaged file.
 fn header(path: &Path) -> Option<(u32, u32)> {
     let mut descriptor = File::open(path).ok()?;
     let mut header = [0; 32];

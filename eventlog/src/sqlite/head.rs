@@ -1,9 +1,9 @@
 //! The head of the log, in a separate file beside the log: `PATH-head`.
 //!
-//! SQLite silently treats a missing, cut or damaged write-ahead log as a shorter one. So each commit notes here the
-//! log's number of transactions and the ends of the partitions it wrote. The note follows the commit: after a crash the
-//! head may lag but is never ahead. Opening the log compares the two. Integers are little endian; each part ends with
-//! its XXH3:
+//! SQLite silently treats a missing, truncated or damaged write-ahead log as a shorter one. So after each commit, the
+//! log's number of transactions and the ends of the written partitions are stored here. After a crash the head may
+//! therefore be older than the log, but never newer. Opening the log compares the two. Integers are little endian; each
+//! part ends with its XXH3:
 //!
 //! ```text
 //!   0  magic, transactions u64, checksum u64                        two slots, written in turn; the newer whole one counts
@@ -11,7 +11,7 @@
 //! 128  topic number i64, partition i64, next offset i64, checksum   one per partition, in the order of the topics' numbers
 //! ```
 //!
-//! Writers of the log hold a shared lock on the file. A writer that ends as the last one closes the log.
+//! Writers of the log hold a shared lock on the file. The last writer closes the log when it ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -29,7 +29,7 @@ const SLOT_STRIDE: usize = 64;
 const SLOTS: u64 = 2;
 const ENTRIES_AT: u64 = SLOT_STRIDE as u64 * SLOTS;
 const ENTRY_BYTES: usize = 32;
-/// Largest number of bytes read: more partitions than any log has.
+/// Most bytes that are read: enough for more partitions than any log has.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// The end of a partition according to the head.
@@ -128,7 +128,7 @@ pub(super) struct HeadFile {
 }
 
 impl HeadFile {
-    /// Opens or creates the file, readable for the readers of the log. `None` while another process closes the log.
+    /// Opens or creates the file, with the permissions of the log. Returns `None` while another process closes the log.
     pub(super) fn open(log: &Path) -> io::Result<Option<Self>> {
         let path = head_path(log);
         let mode = std::fs::metadata(log)?.mode() & 0o666;
@@ -156,7 +156,8 @@ impl HeadFile {
         }
     }
 
-    /// Notes a transaction and the partition ends that it left. A note older than the file's is dropped.
+    /// Stores the number of transactions and the partitions' ends after a transaction. Older values than those in the
+    /// file are dropped.
     pub(super) fn write(&self, transactions: i64, ends: &[HeadEnd]) -> io::Result<()> {
         for end in ends {
             let numbers = [end.topic_id, end.partition.into(), end.next].map(i64::to_le_bytes);
@@ -183,7 +184,8 @@ impl HeadFile {
         self.file.metadata().map(place).is_ok_and(|own| named.is_ok_and(|named| named == own))
     }
 
-    /// Returns true if no other process has the file open; keeps others out until this value is dropped.
+    /// Returns true if no other process has the file open, and prevents others from opening it until this value is
+    /// dropped.
     pub(super) fn is_alone(&self) -> bool {
         self.file.try_lock().is_ok()
     }

@@ -3,7 +3,7 @@
 //! Layout, repeated per header: name length (u32, little endian), name (UTF-8), value length (u32), value. A record
 //! without headers has NULL, not an empty blob, so that rows without headers cost one byte.
 
-/// Returns the column's bytes; `None` without headers.
+/// Returns the column's bytes; `None` if there are no headers.
 pub(super) fn encode(headers: &[(String, Vec<u8>)]) -> Option<Vec<u8>> {
     if headers.is_empty() {
         return None;
@@ -21,7 +21,7 @@ pub(super) fn encode(headers: &[(String, Vec<u8>)]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the headers in a column's bytes, or their fault.
+/// Returns the headers in a column's bytes, or a description of the fault.
 pub(super) fn decode(mut bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, &'static str> {
     let mut headers = Vec::new();
     while !bytes.is_empty() {

@@ -1,7 +1,7 @@
-//! Checks before each operation that an open log's files still have their names and are whole.
+//! Checks, before each operation, that an open log's files still have their names and are not truncated.
 //!
-//! Harm remains an error until every process that uses the log has ended. Until then this crate saves what it can. It
-//! folds an open write-ahead log that lost its name into the file, and never folds a truncated one.
+//! Damage remains an error until every process that uses the log has ended. Until then this crate saves as much as
+//! possible. It folds an open write-ahead log that lost its name into the file, but never a truncated one.
 
 use rusqlite::Connection;
 
@@ -34,8 +34,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Rejects a new connection if the files were replaced or the index was truncated: it would open other files than
-    /// the current ones.
+    /// Rejects a new connection if the files were replaced or the index was truncated, because the connection would
+    /// open other files than the current ones.
     pub(super) fn check_before_connecting(&self) -> Result<(), LogError> {
         match self.beside.harm() {
             None | Some(Harm::WalShorter) => Ok(()),
@@ -43,7 +43,7 @@ impl LogFile {
         }
     }
 
-    /// Rejects missing files: SQLite would go on using them where nobody else sees them.
+    /// Rejects missing files: SQLite would keep using them, but other processes could not see them.
     fn check_in_place(&self, connection: &Bounded) -> Result<(), LogError> {
         let mut moved = 0;
         connection
@@ -62,13 +62,14 @@ impl LogFile {
                 self.beside.accept_wal();
                 Ok(())
             }
-            // The nameless file ends with the last process that has it open.
+            // A file without a name is lost when the last process that has it open ends.
             Some(Harm::WalGone) => Err(self.harmed(Harm::WalGone, self.fold(connection).unwrap_or(false))),
             Some(harm) => Err(self.harmed(harm, false)),
         }
     }
 
-    /// Returns true if the write-ahead log contains all that its index knows of: it gets shorter when it begins again.
+    /// Returns true if the write-ahead log contains all pages known to its index. It also becomes shorter when it
+    /// begins again.
     fn is_wal_whole(&self, connection: &Connection) -> bool {
         let query = || -> rusqlite::Result<u64> {
             let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
@@ -79,7 +80,7 @@ impl LogFile {
         query().is_ok_and(|bytes| bytes <= self.beside.wal_bytes())
     }
 
-    /// Names the file beside the log, its harm and the remedy.
+    /// Returns the error for damage to a file beside the log, with the remedy.
     fn harmed(&self, harm: Harm, is_folded: bool) -> LogError {
         let [wal, index] = ["-wal", "-shm"].map(|ending| beside(&self.path, ending));
         let (wal, index) = (wal.display(), index.display());

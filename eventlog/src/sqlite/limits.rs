@@ -6,23 +6,23 @@ use super::Durability;
 
 /// Longest wait for other writers before a commit fails with [`crate::LogError::Busy`].
 pub const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Largest number of SQLite's virtual machine steps per operation: some seconds. A commit of 100,000 records in rows of
-/// their own takes about 10 million.
+/// Most steps of SQLite's virtual machine per operation: some seconds. A commit of 100,000 records in rows of their own
+/// takes about 10 million.
 pub(super) const STEPS_MAX: u64 = 256 << 20;
 /// Largest size of a transaction in bytes, all of it in memory until it commits. One record may close the bars of a
-/// million symbols, and that effect cannot be split; the limit is above its size.
+/// million symbols, and this effect cannot be split; the limit exceeds its size.
 pub const TRANSACTION_BYTES_MAX: usize = 16 << 30;
 /// Largest size of a record in bytes: key, value and headers.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 /// Page size in bytes. A page holds three records of 5 KB, and a transaction of a few small records rewrites few pages.
 pub(super) const PAGE_BYTES: i64 = 16 * 1024;
-/// Bytes in the write-ahead log from which it is folded beside commits. Each fold costs the disk some waiting that
-/// commits may notice, so the value is not small.
+/// Bytes of the write-ahead log from which it is folded concurrently with commits. Each fold makes the disk busy, which
+/// may delay commits, so the value is not small.
 pub const WAL_BYTES_DUE: i64 = 64 << 20;
 /// Length of the write-ahead log in bytes from which a commit folds it and starts it over before it returns, unless a
 /// reader prevents that.
 pub const WAL_BYTES_MAX: i64 = 128 << 20;
-/// Files beside the log are not opened through links, which may lead anywhere.
+/// Flag that keeps files beside the log from being opened through links, which may lead anywhere.
 pub(super) const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 /// Mode of use of a log.

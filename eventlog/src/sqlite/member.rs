@@ -1,8 +1,8 @@
 //! One live member per consumer group and log: an operating system lock on a file next to the log.
 //!
-//! The lock dies with its process, so a crashed member never blocks the next one. The file stays behind; deleting it
-//! would let two members lock two files of one name. Nobody else may open it, because any reader of a file can hold its
-//! lock.
+//! The lock ends with its process, so a crashed member never blocks the next one. The file is not deleted, because then
+//! two members could lock two files of the same name. Other users may not open it, because any reader of a file can
+//! hold its lock.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -17,18 +17,18 @@ use crate::LogError;
 /// Longest group name, bytes: its lock file's name must fit the 255 bytes of common file systems.
 pub const GROUP_NAME_BYTES_MAX: usize = 64;
 
-/// Attempts to lock while another process may only be checking the lock, and the longest duration of one such check.
+/// Attempts to lock while another process may only be checking the lock. Below: the longest duration of one such check.
 const LOOKS_MAX: u32 = 3;
 const LOOK_TIME: Duration = Duration::from_millis(5);
 
 /// Membership of a consumer group; ends when dropped.
 #[derive(Debug)]
 pub(super) struct Membership {
-    /// Holds the lock until it is closed.
+    /// The file whose lock is held until it is closed.
     _file: File,
 }
 
-/// The lock file of a group: `PATH.GROUP.lock`, with every byte outside `[A-Za-z0-9_-]` as `%XX`.
+/// Returns the path of a group's lock file: `PATH.GROUP.lock`, with every byte outside `[A-Za-z0-9_-]` as `%XX`.
 fn lock_path(log: &Path, group: &str) -> PathBuf {
     let mut name = log.as_os_str().to_owned();
     name.push(".");
@@ -42,7 +42,7 @@ fn lock_path(log: &Path, group: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Joins the group; fails with the current member if there is one.
+/// Joins the group; fails with the name of the current member if there is one.
 pub(super) fn join(url: &str, log: &Path, group: &str) -> Result<Membership, LogError> {
     if group.is_empty() || group.len() > GROUP_NAME_BYTES_MAX {
         return Err(LogError::Argument {
@@ -85,7 +85,7 @@ pub(super) fn join(url: &str, log: &Path, group: &str) -> Result<Membership, Log
     Ok(Membership { _file: file })
 }
 
-/// Returns true if a group has a member, as far as this process may know: another user's lock file counts as taken. A
+/// Returns true if a group has a member, as far as this process can see: another user's lock file counts as locked. A
 /// member that joins during this check tries again.
 pub(super) fn is_joined(url: &str, log: &Path, group: &str) -> Result<bool, LogError> {
     let path = lock_path(log, group);
@@ -118,7 +118,7 @@ fn lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Rejects another user's lock file, and restricts the permissions of an open one.
+/// Rejects another user's lock file, and restricts the permissions of one that others may open.
 fn keep_from_strangers(file: &File, log: &Path) -> std::io::Result<()> {
     let (metadata, own) = (file.metadata()?, rustix::process::geteuid().as_raw());
     let owner = metadata.uid();
@@ -134,7 +134,7 @@ fn keep_from_strangers(file: &File, log: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Names the writer of the lock file. A holder may have locked it but not written yet, so the content may be anything.
+/// Returns the name of the lock file's writer. A holder may not have written it yet, so the content may be anything.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
     let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(32).read_to_string(&mut text));
@@ -195,7 +195,7 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
         drop(join("sqlite:log.db", &log, "engine").unwrap());
         assert_eq!(mode(&path), 0o600);
-        // A link that another user placed to one of our files is not followed.
+        // A link placed by another user is not followed, even to one of our files.
         let target = directory.path().join("target");
         std::fs::write(&target, "precious").unwrap();
         std::os::unix::fs::symlink(&target, lock_path(&log, "linked")).unwrap();

@@ -9,11 +9,11 @@
 //!     └── first connection: topics, checks
 //! ```
 //!
-//! Offsets are dense from 0. Commits are durable to process death always and to power loss with [`Durability::Full`].
-//! Every commit is visible to every reader at once and as a whole.
+//! Offsets are dense from 0. Commits always survive process death, and with [`Durability::Full`] also power loss. Every
+//! commit is visible to every reader at once and as a whole.
 //!
-//! `file`, `opening`, `format`, `schema`, `catalogue` and `ends` name each other. A handle is handed out after the file was
-//! opened and checked, and each check reads the file through that handle.
+//! `file`, `opening`, `format`, `schema`, `catalogue` and `ends` depend on each other, because opening the file
+//! includes all checks, and each check reads the file.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,10 +68,10 @@ use producer::SqliteProducer;
 /// Failures that a commit survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The death of every process, but not the loss of power. The log stays consistent in both.
+    /// The death of all processes, but not the loss of power. The log stays consistent in both cases.
     #[default]
     Process,
-    /// The loss of power too: each commit waits for the disk.
+    /// Also the loss of power: each commit waits for the disk.
     Full,
 }
 
@@ -88,9 +88,9 @@ impl Durability {
 #[derive(Clone)]
 pub struct SqliteLog {
     file: Arc<LogFile>,
-    /// For operations other than consuming and producing.
+    /// Connection for operations other than consuming and producing.
     connection: Arc<Mutex<Bounded>>,
-    /// `None` for a log opened for reading.
+    /// Checkpointer of the file; `None` if the log was opened for reading.
     checkpointer: Option<Arc<Checkpointer>>,
 }
 
@@ -101,7 +101,7 @@ impl SqliteLog {
     }
 
     /// Opens an existing log for reading only. Other processes may write it meanwhile. If its directory is read-only
-    /// and no write-ahead log lies next to it, nobody can write the file, and it is read as it is.
+    /// and it has no write-ahead log, no process can write the file, and it is read without locks.
     pub fn open_existing(path: impl AsRef<Path>) -> Result<Self, LogError> {
         let path = path.as_ref();
         match Self::open_at(path, Access::Read) {
@@ -132,7 +132,7 @@ impl SqliteLog {
         Ok(Self { file, connection, checkpointer })
     }
 
-    /// Returns the connection for a new operation.
+    /// Returns the connection, prepared for a new operation.
     fn connection(&self) -> Result<MutexGuard<'_, Bounded>, LogError> {
         // A panic elsewhere leaves the connection outside any transaction: dropping a transaction ends it.
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,8 +168,8 @@ impl SqliteLog {
         copy::copy(&source, to.as_ref(), copy::Damage::Refuse, progress)
     }
 
-    /// Recovers a log that is damaged or has lost records: its whole parts become the log, and the original is kept
-    /// beside it. Nobody may write the log meanwhile.
+    /// Recovers a log that is damaged or has lost records: its undamaged parts become the log, and the original is kept
+    /// beside it. No process may write the log meanwhile.
     pub fn recover(
         path: impl AsRef<Path>,
         progress: &mut dyn FnMut(LogProgress),
@@ -235,7 +235,7 @@ impl EventLog for SqliteLog {
         catalogue::offsets(&self.file, &connection, &partition.topic, &table)
     }
 
-    /// Readers see only whole transactions.
+    /// Returns the readable end: readers of this log see only complete transactions, so both ends are equal.
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
         Ok(self.offsets(partition)?.next)
     }

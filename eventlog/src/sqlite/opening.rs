@@ -12,7 +12,7 @@ use super::format;
 use super::head::{self, Found, Head, HeadFile, head_path};
 use crate::LogError;
 
-/// Largest number of partitions named in a message.
+/// Most partitions named in a message.
 const NAMED_MAX: usize = 8;
 
 /// Offsets of a partition that the head knows but the log lacks.
@@ -56,8 +56,8 @@ pub(super) fn make_file(file: &LogFile) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Refuses to create a log at a path that held one before. The files beside it are checked first: a process that is
-/// just creating the log has created its file by then.
+/// Refuses to create a log at a path that held one before. The files beside it are checked before the file itself: a
+/// process that is just creating the log has created its file by then.
 pub(super) fn refuse_in_place_of_a_log(
     file: &LogFile,
     is_empty: impl FnOnce() -> Result<bool, LogError>,
@@ -89,7 +89,7 @@ pub(super) fn compare(file: &LogFile, connection: &Connection) -> Result<(), Log
     judge(file, connection, &found, &own)
 }
 
-/// Rejects a log that lacks transactions known to this head, which may have lost its name.
+/// Rejects a log without transactions that this head knows. The head file may have lost its name.
 pub(super) fn compare_with(file: &LogFile, connection: &Connection, head: &HeadFile) -> Result<(), LogError> {
     let found = head.read().map_err(|cause| head_denied(file, &cause))?;
     judge(file, connection, &found, &Own::read(file, connection)?)
@@ -135,21 +135,21 @@ fn judge(file: &LogFile, connection: &Connection, found: &Found, own: &Own) -> R
             let how = "copy a log together with the files beside it (its name with -wal and -head), or with `warptape log backup`";
             (found, action(how))
         }
-        // An unreadable head tells a reader nothing.
+        // Without a readable head, a reader cannot compare.
         Found::Absent | Found::Forbidden | Found::Damaged | Found::Head(_) => return Ok(()),
     };
     Err(LogError::Unreadable { url: file.url.clone(), found, action })
 }
 
-/// Reads the head, then the log's own counts. The order matters: the head of a log under writing is never ahead of
-/// counts read after it.
+/// Reads the head, then the log's own counts. The order matters: while the log is written, the head is never ahead of
+/// counts that are read after it.
 fn look(
     head: &mut dyn FnMut() -> Result<Found, LogError>,
     own: &mut dyn FnMut() -> Result<Own, LogError>,
 ) -> Result<(Found, Own), LogError> {
     let (found, before) = (head()?, own()?);
     if before.is_open && matches!(found, Found::Absent | Found::Damaged) {
-        // A new writer creates the head first, and continues writing meanwhile.
+        // A new writer creates the head before it marks the log as open, and continues writing meanwhile.
         return Ok((head()?, own()?));
     }
     Ok((found, before))

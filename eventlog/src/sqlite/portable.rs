@@ -1,7 +1,7 @@
 //! A new log file with records of another log at their original offsets.
 //!
-//! It is written under a temporary name, and renamed once it is complete and on the disk. So no interruption leaves a
-//! file that looks like a log. It knows neither the records' origin nor their meaning.
+//! The file is written under a temporary name, and renamed once it is complete and on the disk. So no interruption
+//! leaves a file that looks like a log. The module knows neither the records' origin nor their meaning.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -32,7 +32,7 @@ pub struct PortableFile {
     /// The file under its temporary name.
     file: LogFile,
     connection: Connection,
-    /// Held so that no other process writes it.
+    /// Lock that keeps other processes from writing the file.
     lock: Option<File>,
     to: PathBuf,
     before: Own,
@@ -43,7 +43,7 @@ pub struct PortableFile {
 }
 
 impl PortableFile {
-    /// Begins a file that will get the name `path`, where no file may exist but an empty one.
+    /// Begins a file that will get the name `path`. Nothing may exist there except an empty file.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, LogError> {
         let url = format!("sqlite:{}", path.as_ref().display());
         let to = format::locate(&url, path.as_ref(), false)?;
@@ -67,7 +67,7 @@ impl PortableFile {
         Ok(Self { file, connection, lock: Some(lock), to, before, own, topics, ends })
     }
 
-    /// Adds a new topic. The file keeps two of its rules: the number of partitions, and whether it is compacted.
+    /// Adds a new topic. The file stores only the number of partitions, and whether the topic is compacted.
     pub fn add_topic(&mut self, spec: &TopicSpec) -> Result<(), LogError> {
         check_spec(&self.file.url, spec)?;
         self.own.topic_rows += 1;
@@ -83,8 +83,8 @@ impl PortableFile {
         Ok(())
     }
 
-    /// Records whose clock a topic's record times are from, once per topic; `None` if unknown. Without a call it is the
-    /// writers' clock.
+    /// Stores the clock that a topic's record times come from, once per topic; `None` if it is unknown. Without a call
+    /// it is the writers' clock.
     pub fn tell_record_clock(&mut self, topic: &str, clock: Option<RecordClock>) -> Result<(), LogError> {
         let (Table { topic_id, .. }, _) =
             self.place(&TopicPartition { topic: topic.to_owned(), partition: 0 })?;
@@ -95,12 +95,12 @@ impl PortableFile {
     /// The partition begins at offset 0 unless [`PortableFile::remove_before`] was called.
     ///
     /// # Errors
-    /// If the partition does not exist, an offset is below one already written, or the disk does not take the records.
+    /// The partition does not exist, an offset is below one already written, or the disk does not take the records.
     pub fn append(&mut self, to: &TopicPartition, records: &[Record]) -> Result<(), LogError> {
         let (table, mut end) = self.place(to)?;
         for run in records.chunk_by(|before, after| before.offset + 1 == after.offset) {
             let first = run[0].offset;
-            // In a compacted topic, any records may be missing before others.
+            // In a compacted topic, records may be missing anywhere.
             if first < end.next || !table.compacted {
                 self.leave_out(&table, to, end.next, first)?;
             }
@@ -124,7 +124,8 @@ impl PortableFile {
         Ok(())
     }
 
-    /// Makes the partition begin at this offset: earlier records were removed or are left out. It has no records yet.
+    /// Makes the partition begin at this offset, because earlier records were removed or are left out. The partition
+    /// must not have records yet.
     pub fn remove_before(&mut self, to: &TopicPartition, first: i64) -> Result<(), LogError> {
         let (table, end) = self.place(to)?;
         if first > end.next && !table.compacted {
@@ -213,7 +214,8 @@ impl PortableFile {
         if next == first {
             return Ok(());
         }
-        // If the first records have no predecessors, none were removed: aborted transactions take offsets as well.
+        // If no records were removed before the first ones, the range begins with the special value: aborted
+        // transactions take offsets as well.
         let first = if first == 0 { GivenUp::FROM_THE_BEGINNING } else { first };
         catalogue::give_up(&self.connection, table.topic_id, table.partition, first, next)
             .map_err(|error| self.file.failure(DOING, error))
@@ -227,7 +229,7 @@ impl PortableFile {
 impl Drop for PortableFile {
     fn drop(&mut self) {
         if self.lock.is_some() {
-            // A leftover is rejected as a log, and overwritten by the next attempt.
+            // A remaining file is rejected as a log, and the next attempt overwrites it.
             let _ = fs::remove_file(&self.file.path);
         }
     }
@@ -241,7 +243,7 @@ fn storage(url: &str, cause: &io::Error) -> LogError {
     LogError::Storage { url: url.to_owned(), doing: DOING.to_owned(), cause: cause.to_string() }
 }
 
-/// Rejects a destination that is taken: by a file, or by files beside a log of this name.
+/// Rejects a destination if a file exists there, or files beside a log of this name.
 fn refuse_taken(url: &str, to: &Path) -> Result<(), LogError> {
     let taken = [to.to_path_buf(), format::wal_path(to), head::head_path(to)];
     match taken.iter().find(|path| fs::symlink_metadata(path).is_ok_and(|found| found.len() > 0)) {
@@ -254,7 +256,7 @@ fn refuse_taken(url: &str, to: &Path) -> Result<(), LogError> {
     }
 }
 
-/// Begins the file anew and holds it against other processes.
+/// Creates the file anew, and locks it against other processes.
 fn lock(url: &str, unfinished: &Path) -> Result<File, LogError> {
     let failed = |cause: io::Error| storage(url, &cause);
     let open = OpenOptions::new()
@@ -267,7 +269,7 @@ fn lock(url: &str, unfinished: &Path) -> Result<File, LogError> {
     let file = open.map_err(failed)?;
     let is_held = match file.try_lock() {
         Ok(()) => {
-            // Its holder may have renamed it in between.
+            // The previous holder may have renamed the file before it released the lock.
             let (own, named) = (file.metadata().map_err(failed)?, fs::metadata(unfinished));
             named.is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino()))
         }

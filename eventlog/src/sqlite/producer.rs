@@ -20,14 +20,14 @@ use super::table::{Appended, Table};
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
 const _: () = assert!(RECORD_BYTES_MAX + RECORD_OVERHEAD_BYTES <= TRANSACTION_BYTES_MAX);
-/// Bytes counted for a record besides its own.
+/// Bytes counted for a record in addition to its own.
 const RECORD_OVERHEAD_BYTES: usize = 64;
 /// Page cache of a producer's connection in KiB, as large as a busy engine's transactions. Pages beyond it go to the
 /// write-ahead log early, and are read and checksummed again before the commit.
 const PAGE_CACHE_KIB: i64 = 16 * 1024;
 const DOING: &str = "committing a transaction";
 
-/// Records of one partition, in the order sent.
+/// Records for one partition, in the order of sending.
 struct Appends {
     table: Table,
     /// The partition's number among all of the log.
@@ -38,7 +38,7 @@ struct Appends {
 /// An open transaction.
 #[derive(Default)]
 struct Open {
-    /// By topic, then partition.
+    /// Records by topic, then partition.
     appends: BTreeMap<String, BTreeMap<i32, Appends>>,
     /// Next-to-read offsets by group, topic number and partition.
     offsets: BTreeMap<(String, i64, i32), i64>,
@@ -111,7 +111,7 @@ impl SqliteProducer {
         })
     }
 
-    /// Returns a topic that has the partition. Topics may be newer than the catalogue.
+    /// Returns a topic that has the partition. The topic may be newer than the loaded catalogue.
     fn find(&mut self, topic: &str, partition: i32) -> Result<&Topic, LogError> {
         if let Err(LogError::UnknownTopic { .. }) = self.catalogue.topic(&self.file, topic) {
             self.file.begin(&self.connection)?;
@@ -186,7 +186,7 @@ impl Producer for SqliteProducer {
         Ok(())
     }
 
-    /// Commits of this log never check membership.
+    /// Adds the offset as `send_offsets` does, because commits of this log never check membership.
     fn send_position(&mut self, group: &str, partition: &TopicPartition, next: i64) -> Result<(), LogError> {
         self.send_offsets(group, &[(partition.clone(), next)])
     }

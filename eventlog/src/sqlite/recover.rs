@@ -1,4 +1,5 @@
-//! Recovers a damaged log: copies its whole parts into a new file, notes the losses, and replaces the log by the copy.
+//! Recovers a damaged log: copies its undamaged parts into a new file, notes the losses, and replaces the log by the
+//! copy.
 
 use std::fmt;
 use std::fs;
@@ -21,10 +22,10 @@ const DOING: &str = "recovering the log";
 /// Suffix of the copy until it replaces the log.
 const COPIED: &str = "-recovering";
 
-/// A loss accepted by a recovery. It displays as a sentence.
+/// A loss accepted by a recovery. It is displayed as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Number of the last transactions, which are lost.
+    /// The last transactions; their number.
     Transactions(i64),
     /// Records of a partition; their offsets stay empty.
     Records {
@@ -36,7 +37,7 @@ pub enum Loss {
         first: i64,
         /// The offset after the last one.
         next: i64,
-        /// The finding in their place.
+        /// The finding instead of the records.
         found: String,
     },
     /// A topic with all of its partitions.
@@ -64,7 +65,7 @@ pub enum Loss {
     },
     /// A loss without further details.
     Unnamed {
-        /// The finding in its place.
+        /// The finding instead of the lost item.
         found: String,
     },
 }
@@ -108,7 +109,7 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
     let file = LogFile::new(path.clone(), url.clone(), Access::Write(Durability::Process));
     format::refuse_neighbours(&file)?;
     format::refuse_remnant(&file)?;
-    // Kept to the end, so that no other process begins to write meanwhile.
+    // The head stays open to the end, so that no other process begins to write meanwhile.
     let head_file = HeadFile::open(&path).map_err(|cause| storage(&url, cause))?;
     if !head_file.as_ref().is_some_and(HeadFile::is_alone) {
         return Err(LogError::Storage {
@@ -121,7 +122,7 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
     let is_refused = super::SqliteLog::open_existing(&path).is_err();
     let connection = file.connect()?;
     connection.leave_as_it_is();
-    // Without it SQLite reads nothing of a truncated file. Nothing is written to this file.
+    // Without this setting, SQLite reads no part of a truncated file. Nothing is written to this file.
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)
         .and_then(|_| connection.pragma_update(None, "writable_schema", true))
@@ -141,10 +142,10 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
     remove(&copied).map_err(|cause| storage(&url, cause))?;
     {
         let reading = connection.unchecked_transaction().map_err(|error| file.failure(DOING, error))?;
-        // The head has the number if the log has lost it.
+        // If the log has lost the number of transactions, the head has it.
         let own = Own::read(&file, &reading).ok();
         let found = own.map_or(head.transactions, |own| own.transactions);
-        // A head that is not ahead knows of no lost records, whatever else it contains.
+        // A head that is not newer than the log knows no lost records, whatever else it contains.
         let behind = match own {
             Some(own) if head.transactions <= own.transactions => Vec::new(),
             _ => opening::lost_ends(&file, &reading, &head),
@@ -181,8 +182,8 @@ fn kept_paths(path: &Path) -> impl Iterator<Item = PathBuf> {
     (1..).map(|number| beside(path, &format!("-damaged-{number}")))
 }
 
-/// Undoes a recovery that was killed in [`replace`] before it moved the log. Its copy still exists then, and the
-/// write-ahead log lies where it was kept, moved after the copy was complete.
+/// Undoes a recovery that was killed in [`replace`] before it moved the log. In that case its copy still exists, and
+/// the write-ahead log has already been moved to the place where it is kept.
 fn put_back(path: &Path) -> std::io::Result<()> {
     if format::has_wal(path) {
         return Ok(());
@@ -203,8 +204,8 @@ fn put_back(path: &Path) -> std::io::Result<()> {
     fs::rename(wal, format::wal_path(path))
 }
 
-/// Replaces the log by the copy, and keeps the log. The write-ahead log moves first, so that it never meets the copy. A
-/// log without it is rejected as long as its head exists.
+/// Replaces the log by the copy, and keeps the original. The write-ahead log moves first, so that it is never used with
+/// the copy. Without its write-ahead log, the original is rejected as long as its head exists.
 fn replace(path: &Path, copied: &Path) -> std::io::Result<PathBuf> {
     let kept = kept_paths(path)
         .find(|kept| !kept.exists() && !format::wal_path(kept).exists())

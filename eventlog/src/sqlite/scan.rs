@@ -1,4 +1,4 @@
-//! Reads all of a partition, around its damaged parts.
+//! Reads a whole partition and skips its damaged parts.
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ffi};
 
@@ -12,7 +12,7 @@ const DOING: &str = "reading all of the log";
 
 /// The next part of a partition, in the order of its offsets.
 pub(super) enum Part<'a> {
-    /// Whole, consecutive records.
+    /// Undamaged, consecutive records.
     Records(Stored<'a>),
     /// Offsets whose records exist but could not be read.
     Damage {
@@ -20,14 +20,14 @@ pub(super) enum Part<'a> {
         first: i64,
         /// The offset after the last one.
         next: i64,
-        /// The finding in their place.
+        /// The finding instead of the records.
         found: String,
     },
 }
 
-/// Passes everything in a partition to `visit` by ascending offset; returns the offset after the last record.
+/// Passes all parts of a partition to `visit` by ascending offset. Returns the offset after the last record.
 ///
-/// `end` is the partition's end, if known: missing records before it are damage.
+/// `end` is the partition's end, if it is known: missing records before it are damage.
 pub(super) fn scan(
     file: &LogFile,
     connection: &Connection,
@@ -37,7 +37,7 @@ pub(super) fn scan(
     visit: &mut dyn FnMut(Part<'_>) -> Result<(), LogError>,
 ) -> Result<i64, LogError> {
     let failed = |error| file.failure(DOING, error);
-    // Offset of the next expected record, the finding in its place, and the start of the current pass.
+    // The offset of the next expected record, the finding instead of it, and the start of the current pass.
     let (mut expected, mut found, mut from) = (0, None, 0);
     let gap = |expected: i64, next: i64, found: Option<String>, visit: &mut dyn FnMut(Part<'_>) -> _| {
         let may_be = table.compacted || given_up.covers(expected, next);
@@ -94,7 +94,7 @@ pub(super) fn scan(
     Ok(expected.max(end))
 }
 
-/// Returns the offset after the last of these records, all of which must be whole.
+/// Returns the offset after the last of these records, all of which must be undamaged.
 fn last_of(stored: Stored<'_>) -> Result<i64, String> {
     let mut next = 0;
     for record in stored {
@@ -112,7 +112,7 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     short_read || error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
 }
 
-/// Returns the first readable row after an offset in a damaged tree.
+/// Returns the first readable row after an offset, in a damaged tree.
 fn hop(connection: &Connection, table: &Table, behind: i64, end: i64) -> Option<i64> {
     let sql = format!("SELECT offset FROM {} WHERE offset <= ?1 ORDER BY offset DESC LIMIT 1", table.name());
     let look = |offset: i64| -> Option<i64> {

@@ -1,8 +1,8 @@
 //! The exact tables of a log, and the check that its file contains nothing else.
 //!
-//! A log from elsewhere is untrusted data. SQLite would execute parts of a schema besides tables: views, triggers,
-//! expressions of defaults, checks, indices and generated columns. So the whole schema is compared with this crate's
-//! own before any statement touches a table.
+//! A log from elsewhere is untrusted data. SQLite would execute parts of a schema other than tables: views, triggers,
+//! and expressions in defaults, checks, indices and generated columns. So the whole schema is compared with this
+//! crate's own before any statement touches a table.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::LogError;
 use crate::topic::PARTITIONS_MAX;
 
 const DOING: &str = "reading the schema of the file";
-/// Largest number of items named in a message, and of characters of each name.
+/// Most items named in a message. Below: most characters of each name.
 const NAMED_MAX: usize = 8;
 const NAME_CHARS_MAX: usize = 64;
 
@@ -42,7 +42,7 @@ pub(super) const TABLES: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
-/// An item that no log contains.
+/// A schema item that does not belong to a log.
 pub(super) struct Foreign {
     /// Its kind and name.
     pub(super) what: String,
@@ -50,7 +50,7 @@ pub(super) struct Foreign {
     is_in_place: bool,
 }
 
-/// Rejects a file with another schema than a log's.
+/// Rejects a file whose schema is not that of a log.
 pub(super) fn check(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
     let (foreign, tables) = read(file, connection)?;
     if !foreign.is_empty() {
@@ -62,8 +62,8 @@ pub(super) fn check(file: &LogFile, connection: &Connection) -> Result<(), LogEr
     missing.map_or(Ok(()), |name| Err(file.damaged(format!("the table {name:?} is missing"))))
 }
 
-/// Returns the foreign items, which a recovery leaves out. Rejects a file with a foreign item in place of a log's
-/// table.
+/// Returns the foreign items, which a recovery leaves out. Rejects a file in which a foreign item replaces a table of
+/// the log.
 pub(super) fn left_out(file: &LogFile, connection: &Connection) -> Result<Vec<Foreign>, LogError> {
     let (foreign, _) = read(file, connection)?;
     let (in_place, beside): (Vec<_>, Vec<_>) = foreign.into_iter().partition(|foreign| foreign.is_in_place);
@@ -119,7 +119,7 @@ fn read(file: &LogFile, connection: &Connection) -> Result<(Vec<Foreign>, BTreeS
     }
 }
 
-/// Returns a value of the schema as text; no other type occurs in a log's.
+/// Returns a value of the schema as text; a log's schema contains no other type.
 fn text(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Null => String::new(),
@@ -133,7 +133,7 @@ struct Item<'a> {
     kind: &'a str,
     name: &'a str,
     table: &'a str,
-    /// Empty for an index that SQLite created with a table.
+    /// The statement that creates the item; empty for an index that SQLite created with a table.
     sql: &'a str,
 }
 
@@ -161,13 +161,13 @@ impl Item<'_> {
         };
         Foreign {
             what: format!("the {} {:?}", shown(self.kind), shown(self.name)),
-            // Readers of a table never meet a trigger or an index.
+            // A trigger or an index cannot be read in place of a table.
             is_in_place: is_own(name) && !matches!(self.kind, "trigger" | "index"),
         }
     }
 }
 
-/// Returns the statements that create the tables.
+/// Returns the statements that create a log's tables.
 fn statements() -> impl Iterator<Item = &'static str> {
     TABLES.split(';').map(str::trim).filter(|statement| !statement.is_empty())
 }
@@ -177,7 +177,7 @@ fn name_of(statement: &str) -> &str {
     rest.split_once('(').expect("a table has columns").0
 }
 
-/// Returns the tables that may have this name: a partition's, of a compacted topic or not.
+/// Returns the partitions' tables with this name: of a topic that is compacted, or is not.
 fn tables(name: &str) -> Vec<Table> {
     let numbers = name.strip_prefix("records_").and_then(|numbers| numbers.split_once('_'));
     let parsed = numbers.and_then(|(topic, partition)| Some((topic.parse().ok()?, partition.parse().ok()?)));
@@ -190,8 +190,8 @@ fn tables(name: &str) -> Vec<Table> {
     [false, true].map(table).into_iter().filter(|table| table.name() == name).collect()
 }
 
-/// Joins a statement's words and signs without the space between them. A log's statements have no string literals and
-/// no comments.
+/// Returns a statement's words and signs without the spaces between them. A log's statements have no string literals
+/// and no comments.
 fn words(sql: &str) -> String {
     let mut words = String::with_capacity(sql.len());
     let is_word = |character: char| character.is_alphanumeric() || character == '_';

@@ -32,7 +32,7 @@ pub(super) struct Appended {
 }
 
 impl Table {
-    /// Returns the content of its rows.
+    /// Returns the layout of its rows.
     pub(super) fn layout(&self) -> Layout {
         if self.compacted { Layout::Rows } else { Layout::Blocks }
     }
@@ -112,8 +112,8 @@ impl Table {
         Ok(Appended { next, rows })
     }
 
-    /// Removes the records with this key; all of them are older. A damaged index may point to other records, so a
-    /// record's own key decides.
+    /// Removes all records with this key; they are older than the new one. A damaged index may point to other records,
+    /// so a record's own key decides.
     fn remove(&self, connection: &Connection, table: &str, key: &[u8]) -> rusqlite::Result<i64> {
         let sql = format!(
             "DELETE FROM {table} WHERE offset IN (SELECT offset FROM {table} WHERE key = ?1) AND +key = ?1"
@@ -122,7 +122,7 @@ impl Table {
         Ok(i64::try_from(removed).expect("a table has fewer rows"))
     }
 
-    /// Returns SQL for the rows from the record at offset `?1` on, or from the first record after it.
+    /// Returns SQL that selects the rows from the one with offset `?1` on, or from the next one after it.
     pub(super) fn select(&self) -> String {
         let table = self.name();
         match self.layout() {
@@ -148,7 +148,8 @@ impl Table {
         }
     }
 
-    /// Returns the records of a selected row, or the fault of the row. Iteration ends at the first damaged record.
+    /// Returns the records of a selected row, or a description of the row's fault. Iteration ends at the first damaged
+    /// record.
     pub(super) fn records<'a>(&self, row: &'a Row<'_>) -> Result<Stored<'a>, String> {
         let wrong = |error: rusqlite::Error| error.to_string();
         let integer = |column: usize| row.get::<_, i64>(column).map_err(wrong);

@@ -39,7 +39,7 @@ impl Wake {
     }
 }
 
-/// Locks a value that is always complete, so that a poisoned lock is used as it is.
+/// Locks a mutex even if it is poisoned, because its value is always complete.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -49,7 +49,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Wakes {
     /// Counts all commits.
     pub(super) any: Wake,
-    /// Counters of commits to some topics, with the topics' numbers; each lasts while a reader holds it.
+    /// Counters of commits to sets of topics, with the topics' numbers. Each exists while a reader holds it.
     of_topics: Mutex<Vec<(Vec<i64>, Weak<Wake>)>>,
 }
 

@@ -1,5 +1,4 @@
-//! A value shared by a background thread and commits, one user at a time. A commit interrupts a user that yields, and
-//! no other.
+//! A value shared by a background thread and commits, one user at a time. A commit interrupts only a user that yields.
 //!
 //! It does not know the value's meaning. The crate `tests/loom` runs it in all orders of the threads' steps with up to
 //! three preemptions.
@@ -14,8 +13,8 @@ use crate::sync::{Mutex, MutexGuard};
 /// The value, and the means to interrupt its use.
 pub(super) struct Breakable<Value, Breaker> {
     value: Mutex<Option<Value>>,
-    /// Set while the value's user yields. It is called under the lock, so that it never interrupts the user's next
-    /// step.
+    /// The means to interrupt, set while the value's user yields. It is called under the lock, so that it never
+    /// interrupts the user's next step.
     yields: Mutex<Option<Breaker>>,
 }
 
@@ -26,8 +25,8 @@ impl<Value, Breaker> Default for Breakable<Value, Breaker> {
 }
 
 impl<Value, Breaker> Breakable<Value, Breaker> {
-    /// Takes the value once nobody else uses it. A yielding user is interrupted, again after each pause, because it may
-    /// not have begun yet.
+    /// Takes the value once no other user has it. A yielding user is interrupted, again after each pause, because it
+    /// may not have begun yet.
     pub(super) fn take(
         &self,
         break_off: impl Fn(&Breaker),
@@ -46,7 +45,8 @@ impl<Value, Breaker> Breakable<Value, Breaker> {
         }
     }
 
-    /// Runs `run`, which yields to waiting threads; only the holder of the value calls this.
+    /// Runs `run` at low priority, so that waiting threads may interrupt it. Only the current user of the value calls
+    /// this.
     pub(super) fn run_yielding<Done>(&self, breaker: Breaker, run: impl FnOnce() -> Done) -> Done {
         let set = |breaker| *self.yields.lock().unwrap_or_else(PoisonError::into_inner) = breaker;
         set(Some(breaker));

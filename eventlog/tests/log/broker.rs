@@ -1,4 +1,4 @@
-//! The brokers that tests run against: the shared one, and those that a test may stop and kill.
+//! The brokers for tests: the shared one, and separate ones that a test may stop and kill.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,7 +31,7 @@ pub fn unique(name: &str) -> String {
     format!("{name}-{}-{}", std::process::id(), since_epoch.as_nanos())
 }
 
-/// A broker for one test alone; killed when dropped.
+/// A broker for one test only; killed when dropped.
 pub struct Broker {
     folder: PathBuf,
     pub address: String,
@@ -44,7 +44,7 @@ impl Broker {
         Self::start_with(name, &[])
     }
 
-    /// A broker that sends its clients to a proxy.
+    /// Starts a broker that sends its clients to a proxy.
     pub fn start_behind(name: &str, proxy: &str) -> Self {
         Self::start_with(name, &[("WARPTAPE_TEST_KAFKA_ADVERTISED", proxy)])
     }

@@ -15,7 +15,7 @@ fn value(partition: i32, offset: usize) -> Vec<u8> {
     format!("{partition}/{offset};").repeat(1 + offset * 7 % 300).into_bytes()
 }
 
-/// Writes a log without a write-ahead log next to it, as a finished run leaves it.
+/// Writes a log without a write-ahead log beside it, as a finished run leaves it.
 fn write_log(path: &Path) {
     let log = open(path);
     topic(&log, "t", PARTITIONS);
@@ -116,7 +116,7 @@ fn random_damage_is_an_error_or_does_not_matter() {
         let length = bytes.len() as u64;
         let what = match round % 3 {
             0 => {
-                // The header and the tables' roots are the most critical, so every other byte is damaged there.
+                // The header and the tables' roots are the most critical parts, so half of the bytes are damaged there.
                 let limit = if random.below(2) == 0 { 100 } else { length };
                 let at = random.below(limit) as usize;
                 bytes[at] ^= 1 << random.below(8);
@@ -129,7 +129,7 @@ fn random_damage_is_an_error_or_does_not_matter() {
                 format!("{start}..{end} overwritten")
             }
             _ => {
-                // Swaps two pages, as a faulty file system may do.
+                // Two pages are swapped, as a faulty file system may do.
                 let (a, b) = (random.below(length >> 14) as usize, random.below(length >> 14) as usize);
                 for offset in 0..1 << 14 {
                     bytes.swap((a << 14) + offset, (b << 14) + offset);

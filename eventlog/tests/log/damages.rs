@@ -1,6 +1,6 @@
 //! Random damage to every file of logs of all kinds. Reading gives the written records, or an error that names the
-//! damage; a recovery never invents records. `tests/crash --damages N` does N of them (`WARPTAPE_TEST_DAMAGES`), from
-//! the seed `WARPTAPE_TEST_SEED`.
+//! damage; a recovery never invents records. `tests/crash --damages N` runs N cases (`WARPTAPE_TEST_DAMAGES`), from the
+//! seed `WARPTAPE_TEST_SEED`.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ struct Content {
 struct Kind {
     name: &'static str,
     files: Files,
-    /// Whole files of an earlier moment.
+    /// Complete files of an earlier moment.
     older: Files,
     content: Content,
 }
@@ -132,7 +132,7 @@ fn damage(kind: &Kind, files: &mut Files, random: &mut Random) -> String {
             "replaced by an older one".to_owned()
         }
         flips => {
-            // The beginnings of files are the most critical.
+            // The beginnings of files are the most critical parts.
             let limit = if random.below(3) == 0 { length.min(200) } else { length };
             let count = if flips < 8 { 1 } else { 1 + random.below(8) };
             let places: Vec<_> = (0..count).map(|_| random.below(limit * 8) as usize).collect();
@@ -199,7 +199,7 @@ fn damage_to_any_file_of_any_log_is_named_or_harmless() {
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let was_read = judge(read(&path));
-            // A writer gets the error as well, or continues with the whole log.
+            // A writer gets the same error, or continues with the complete log.
             place(&path, &damaged);
             let written = SqliteLog::open(&path, Durability::Process).and_then(|log| {
                 let read = content(&log)?;

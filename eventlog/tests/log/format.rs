@@ -1,4 +1,4 @@
-//! The storage of records in the file: many to a row.
+//! The storage of records in the file: many per row.
 
 use rusqlite::Connection;
 
@@ -25,7 +25,7 @@ fn any_record_can_be_read_whatever_was_committed_with_it() {
     topic(&log, "t", 1);
     let mut producer = log.producer("p").unwrap();
     let mut written = 0;
-    // Rows of one record and of many, several rows to a commit, and a record larger than others' rows.
+    // Rows of one record and of many, several rows per commit, and a record larger than other rows.
     for (count, bytes) in [(1, 10), (700, 100), (5, 30_000), (1, 200_000), (40, 0), (3, 1)] {
         let value = |number: i32| number.to_string().repeat(bytes).into_bytes();
         commit(&mut *producer, (written..written + count).map(|number| record("t", 0, value(number))));

@@ -16,7 +16,7 @@ const PAGE_BYTES: usize = 16 * 1024;
 /// Records of each topic.
 const RECORDS: usize = 40;
 
-/// A closed log of a topic and a compacted topic, one file.
+/// Writes a closed log with a topic and a compacted topic, in one file.
 fn write(path: &Path) {
     let log = open(path);
     topic(&log, "t", 1);
@@ -34,7 +34,7 @@ fn write(path: &Path) {
     }
 }
 
-/// Everything that commands do with a log; the first error ends it.
+/// Uses a log in all ways that commands do; stops at the first error.
 fn use_all(log: &SqliteLog) -> Result<(), LogError> {
     log.topics()?;
     log.committed("other", &at("t", 0))?;
@@ -50,7 +50,8 @@ fn use_all(log: &SqliteLog) -> Result<(), LogError> {
     log.check()
 }
 
-/// Returns the errors of the failing ones among four commands: read, copy, write and recover. Each command ends.
+/// Runs four commands (read, copy, write and recover), and returns the errors of those that fail. Each command must
+/// end.
 fn refusals(path: &Path) -> Vec<String> {
     let before = files(path);
     let started = Instant::now();
@@ -200,7 +201,7 @@ fn what_comes_into_a_log_that_is_open_does_not_run() {
     assert!(error.contains("no such table"), "{error}");
 }
 
-/// Replaces a table's root by a tower of pages. Every cell of a page leads to the page below it, so that the rows of
+/// Replaces a table's root by a stack of pages. Every cell of a page points to the page below it, so that the rows of
 /// the lowest page repeat endlessly.
 fn build_tower(path: &Path, name: &str) {
     let connection = Connection::open(path).unwrap();
@@ -222,7 +223,7 @@ fn build_tower(path: &Path, name: &str) {
     page.copy_within(header..header + 8 + 2 * cells, 0);
     bytes.extend(page);
     let first = u16::from_be_bytes([lowest[header + 8], lowest[header + 9]]) as usize;
-    // Inner pages of an index contain whole rows, those of a table only row numbers.
+    // Inner pages of an index contain whole rows; those of a table contain only row numbers.
     let row = |number: usize| match kind {
         0x0d => vec![0x80 | (number >> 14) as u8, 0x80 | (number >> 7) as u8 & 0x7f, number as u8 & 0x7f],
         _ => lowest[first..first + 1 + usize::from(lowest[first])].to_vec(),

@@ -1,4 +1,4 @@
-//! The log on Kafka, tested on real brokers: the conformance checks, and misbehaving brokers, members and networks.
+//! Tests of the log on Kafka with real brokers: the conformance checks, and faulty brokers, members and networks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -42,8 +42,8 @@ fn poll_until(consumer: &mut dyn Consumer, mut done: impl FnMut(Fetched) -> bool
     }
 }
 
-/// Returns all records of a partition whose transactions have ended. A last record is written to find the end, and
-/// removed from the result.
+/// Returns all records of a partition whose transactions have ended. It writes a last record to find the end, and
+/// removes that from the result.
 fn values(log: &dyn EventLog, source: &TopicPartition) -> Vec<String> {
     const LAST: &str = "the last one";
     let TopicPartition { topic, partition } = source;
@@ -79,7 +79,7 @@ fn the_end_of_what_is_written_is_reached_when_transactions_have_ended() {
     let both = [at(&name, 1), source.clone()];
     assert_eq!(log.ends(&both).unwrap(), ends(0, 1));
     producer.commit().unwrap();
-    // The record, and the commit marker, which comes a little later.
+    // The record, plus the commit marker, which is written a little later.
     let end = 2;
     while log.ends(&both).unwrap() != ends(end, end) {
         assert!(started.elapsed() < ARRIVAL_MAX, "{:?} after the commit", log.ends(&both));
@@ -112,7 +112,7 @@ impl Ownership {
     }
 }
 
-/// Runs a member that copies records from one topic to another, one transaction per poll, until told to stop. It
+/// Runs a member that copies records from one topic to another, with one transaction per poll, until told to stop. It
 /// reports each copy.
 fn copy(
     options: KafkaOptions,
@@ -125,7 +125,7 @@ fn copy(
     let log = KafkaLog::open(options).unwrap();
     let mut consumer = log.subscribe(from, &[from]).unwrap();
     let mut producer = log.producer(&format!("{to}.{who}")).unwrap();
-    // The next poll hands a revoked partition over; no other member has it before.
+    // The next poll hands a revoked partition over; no other member gets it before that.
     let mut leaving = Vec::new();
     while !stop.load(Ordering::SeqCst) {
         owners.give_up(who, &std::mem::take(&mut leaving));
@@ -161,7 +161,7 @@ fn copy(
     owners.give_up(who, &partitions);
 }
 
-/// Tells threads to stop, even if a test fails.
+/// Tells threads to stop when it is dropped, even if a test fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -170,13 +170,13 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Checks two members, one of which joins and leaves while records keep coming: each record is copied once, in order.
+/// Checks two members, one of which joins and leaves while records keep arriving: each record is copied once, in order.
 fn check_two_members(protocol: GroupProtocol) {
     const PARTITIONS: i32 = 4;
     /// Number of rounds (one record per partition) that the first member copies alone, before and after the other one's
-    /// stay.
+    /// membership.
     const ALONE: usize = 20;
-    /// Long enough to survive a machine's pause of some seconds.
+    /// Session timeout that is long enough for a pause of the machine of some seconds.
     const SESSION: Duration = Duration::from_secs(30);
     let log = shared_log();
     let (from, to) = (unique("members.in"), unique("members.out"));
@@ -218,7 +218,7 @@ fn check_two_members(protocol: GroupProtocol) {
         second.join().unwrap();
         let joined = feed_until(&|_, _| true);
         feed_until(&|_, rounds| rounds >= joined + ALONE);
-        // Feeding has stopped; otherwise a member slightly behind would never catch up.
+        // No records are added now; otherwise a member slightly behind would never catch up.
         while by.values().sum::<usize>() < rounds * PARTITIONS as usize {
             assert!(started.elapsed() < ARRIVAL_MAX, "{by:?} records were copied of {rounds} rounds");
             if let Ok((who, count)) = heard.recv_timeout(POLL) {
@@ -244,7 +244,7 @@ fn members_share_partitions_by_the_brokers_protocol() {
     check_two_members(GroupProtocol::Consumer);
 }
 
-/// Waits until the broker considers a group settled: its members know their partitions, polled or not.
+/// Waits until the broker considers a group stable: its members know their partitions, polled or not.
 fn await_settled(group: &str) {
     let mut config = rdkafka::ClientConfig::new();
     let asker: rdkafka::consumer::BaseConsumer =
@@ -264,7 +264,7 @@ fn await_settled(group: &str) {
 
 #[test]
 fn a_member_that_never_polled_can_leave() {
-    // A static member leaves without a request, so that librdkafka need not wait.
+    // A static member leaves without a request, so librdkafka need not wait.
     let options = KafkaOptions { instance_id: Some("a".to_owned()), ..shared() };
     let log = KafkaLog::open(options).unwrap();
     let name = unique("unpolled");
@@ -283,7 +283,7 @@ fn a_member_that_never_polled_can_leave() {
 
 #[test]
 fn a_static_member_that_comes_back_gets_its_partitions_back() {
-    /// Far longer than a join takes.
+    /// Session timeout that is far longer than a join takes.
     const SESSION: Duration = Duration::from_secs(120);
     let log = shared_log();
     let name = unique("static");
@@ -309,7 +309,7 @@ fn a_static_member_that_comes_back_gets_its_partitions_back() {
     drop(joined("a"));
     drop(joined("a"));
     assert!(started.elapsed() < SESSION, "the session timeout passed in between");
-    // If two members have one name, the older one gets an error.
+    // If two members have the same name, the older one gets an error.
     let mut older = joined("a");
     let _newer = joined("a");
     let started = Instant::now();
@@ -339,7 +339,7 @@ fn a_member_that_is_silent_for_too_long_loses_its_partitions() {
         lost |= matches!(&fetched, Fetched::Lost(partitions) if *partitions == [source.clone()]);
         lost
     });
-    // It is a member again with the next polls.
+    // The next polls make it a member again.
     poll_until(&mut *consumer, |fetched| matches!(fetched, Fetched::Assigned(_)));
     commit(&mut *log.producer(&name).unwrap(), [record(&name, 0, "x")]);
     assert_eq!(await_records(&mut *consumer, 1)[0].1.value, b"x");
@@ -358,13 +358,13 @@ fn a_paused_partition_goes_where_it_is_sent() {
         let records = await_records(consumer, count);
         records.into_iter().map(|(_, record)| String::from_utf8(record.value).unwrap()).collect()
     };
-    // As in the engine: paused at once, then sought, then resumed.
+    // As in the engine, the partition is paused at once, then sought, then resumed.
     consumer.pause(std::slice::from_ref(&source)).unwrap();
     consumer.seek(&source, 100).unwrap();
     assert!(matches!(consumer.poll(POLL, ANY, ANY).unwrap(), Fetched::Idle));
     consumer.resume(std::slice::from_ref(&source)).unwrap();
     assert_eq!(next(&mut *consumer, 2), ["100", "101"]);
-    // Records held during the pause arrive afterwards, once.
+    // Records held during the pause are delivered afterwards, once.
     consumer.pause(std::slice::from_ref(&source)).unwrap();
     assert!(matches!(consumer.poll(POLL, ANY, ANY).unwrap(), Fetched::Idle));
     consumer.resume(std::slice::from_ref(&source)).unwrap();
@@ -372,7 +372,7 @@ fn a_paused_partition_goes_where_it_is_sent() {
     consumer.seek(&source, 7).unwrap();
     assert_eq!(next(&mut *consumer, 1), ["7"]);
     assert_eq!(consumer.position(&source).unwrap(), 8);
-    // Calls for another member's partition are no error: it may have been revoked.
+    // Calls for another member's partition are no error, because it may have been revoked.
     consumer.pause(&[at(&name, 7)]).unwrap();
     let error = consumer.seek(&source, 10_000).unwrap_err();
     assert!(matches!(error, LogError::OffsetOutOfRange { offset: 10_000, .. }), "{error}");
@@ -392,7 +392,7 @@ fn records_over_the_limit_are_refused() {
     producer.commit().unwrap();
     assert_eq!(values(&log, &at(&name, 0)), ["small"]);
 
-    // With a higher limit of the client, the broker rejects the record, and the transaction is aborted.
+    // If the client's limit is higher, the broker rejects the record, and the transaction is aborted.
     let mut options = shared();
     options.extra.insert("message.max.bytes".to_owned(), "5000000".to_owned());
     let mut producer = KafkaLog::open(options).unwrap().producer(&name).unwrap();
@@ -417,8 +417,8 @@ fn records_over_the_limit_are_refused() {
     assert_eq!(values(&log, &at(&name, 0)), ["small", "again"]);
 }
 
-/// Writes records of the largest allowed size, and many small ones for the topic with the lowest limit, which would
-/// fill one request.
+/// Writes records of the largest allowed size, and many small ones that would fill one request, to the topic with the
+/// lowest limit.
 #[test]
 fn producers_keep_to_what_each_topic_takes() {
     let broker = Broker::start("limits");
@@ -473,7 +473,7 @@ fn a_fenced_producer_stays_fenced() {
     let mut zombie = log.producer(&name).unwrap();
     commit(&mut *zombie, [record(&name, 0, "a")]);
     let mut newer = shared_log().producer(&name).unwrap();
-    // Its first call, whatever it is, returns the error.
+    // Its next call, whatever it is, returns the error.
     zombie.begin().unwrap();
     zombie.send(record(&name, 0, "lost")).unwrap();
     zombie.send_offsets(&name, &[(at(&name, 0), 1)]).unwrap();
@@ -500,7 +500,7 @@ fn a_transaction_that_the_broker_ended_for_its_age_is_no_other_producer_s() {
     producer.begin().unwrap();
     producer.send(record(&name, 0, "late")).unwrap();
     let started = Instant::now();
-    // The record, and the abort marker.
+    // The record, plus the abort marker.
     while log.written_end(&source).unwrap() < 2 {
         assert!(started.elapsed() < ARRIVAL_MAX, "the broker does not end it");
     }
@@ -594,7 +594,7 @@ fn a_password_opens_the_log() {
 
 #[test]
 fn a_wrong_password_is_named_at_once() {
-    // The first client makes the listener load its classes.
+    // The first client makes the broker load the classes of this listener.
     KafkaLog::open(secured(&service("WARPTAPE_TEST_KAFKA_SASL_PASSWORD"))).unwrap();
     let mut quickest = Duration::MAX;
     for _ in 0..3 {
@@ -627,7 +627,7 @@ fn options_that_librdkafka_does_not_know_are_named() {
 
 #[test]
 fn a_cluster_that_is_not_there_is_named() {
-    // A privileged port without a listener.
+    // An address with a privileged port, where nothing listens.
     const NOWHERE: &str = "127.0.0.1:1";
     let options = KafkaOptions { request_timeout: Duration::from_secs(2), ..KafkaOptions::new(NOWHERE) };
     let error = KafkaLog::open(options).err().unwrap();
@@ -635,7 +635,7 @@ fn a_cluster_that_is_not_there_is_named() {
     assert!(error.to_string().contains(NOWHERE), "{error}");
 }
 
-/// Long waits, for a broker that has just started or is busy.
+/// Options with long waits, for a broker that has just started or is busy.
 fn patient(broker: &Broker) -> KafkaOptions {
     KafkaOptions {
         transaction_timeout: Duration::from_secs(600),
@@ -645,7 +645,7 @@ fn patient(broker: &Broker) -> KafkaOptions {
     }
 }
 
-/// Short waits, for brokers that are not going to answer.
+/// Options with short waits, for brokers that will not answer.
 fn impatient(broker: &Broker) -> KafkaOptions {
     KafkaOptions {
         request_timeout: Duration::from_secs(3),
@@ -668,7 +668,7 @@ fn insisting<T>(mut call: impl FnMut() -> Result<T, LogError>) -> T {
     }
 }
 
-/// Longer than a commit waits, shorter than a transaction's timeout.
+/// Time longer than a commit waits, and shorter than a transaction's timeout.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
 #[test]
@@ -678,7 +678,7 @@ fn a_commit_without_an_answer_is_never_a_lie() {
     topic(&patient, "out", 1);
     topic(&patient, "in", 1);
     let (out, source) = (at("out", 0), at("in", 0));
-    // Now the broker has its internal topics for transactions and groups.
+    // After this, the broker has its internal topics for transactions and groups.
     let mut first = patient.producer("p").unwrap();
     first.begin().unwrap();
     first.send(record("out", 0, "first")).unwrap();
@@ -693,7 +693,7 @@ fn a_commit_without_an_answer_is_never_a_lie() {
         producer.begin().unwrap();
         insisting(|| producer.send(record("out", 0, round.to_string())));
         producer.send_offsets("g", &[(source.clone(), round + 1)]).unwrap();
-        // The pause begins before, within or after the commit, a little later in each round.
+        // The pause begins before, during or after the commit, a little later in each round.
         if round == 0 {
             broker.pause();
         }
@@ -721,7 +721,7 @@ fn a_commit_without_an_answer_is_never_a_lie() {
             unknown += 1;
         }
         if is_unknown {
-            // A new producer settles it.
+            // A new producer settles the transaction.
             drop(producer);
             producer = patient.producer("p").unwrap();
         }
@@ -781,8 +781,8 @@ fn a_broker_that_does_not_answer_is_a_stall() {
     broker.go_on();
 }
 
-/// A record of zeros is small in the log, whatever its length. Plain librdkafka unpacks up to 100 MB of them with zstd,
-/// and any number with gzip.
+/// A record of zeros is small in the log, whatever its length. Unchanged librdkafka unpacks up to 100 MB of them with
+/// zstd, and any number with gzip.
 #[test]
 fn a_record_that_is_large_when_it_is_unpacked_is_read() {
     const BYTES: usize = 120_000_000;
@@ -867,7 +867,7 @@ fn one_record_stands_for_a_batch_that_is_too_large_unpacked() {
     }
 }
 
-/// Reading that begins anywhere in a batch ends at the same offset, and records count as memory however small they are.
+/// Reading from anywhere in a batch ends at the same offset, and records take memory however small they are.
 #[test]
 fn a_batch_of_too_many_records_is_the_same_from_each_of_them() {
     const COUNT: usize = 100_000;
@@ -949,7 +949,7 @@ fn no_stranger_s_record_stands_for_a_batch() {
     assert_eq!(UnreadableBatch::of(&read[0]), None);
 }
 
-/// Creates and removes the same topics beside a test until it is dropped.
+/// Creates and removes the same topics concurrently with a test, until it is dropped.
 struct Neighbours {
     stop: mpsc::Sender<()>,
     thread: Option<std::thread::JoinHandle<usize>>,
@@ -957,7 +957,7 @@ struct Neighbours {
 
 impl Neighbours {
     const TOPICS: usize = 12;
-    /// Alternating numbers of partitions of each topic.
+    /// Numbers of partitions of each topic, in turn.
     const PARTITIONS: [i32; 2] = [8, 2];
 
     fn start(prefix: String) -> Self {
@@ -975,8 +975,8 @@ impl Neighbours {
                 let new = |name| NewTopic::new(name, partitions, TopicReplication::Fixed(1));
                 block_on(admin.create_topics(&names.iter().copied().map(new).collect::<Vec<_>>(), &options))
                     .unwrap();
-                // A broker learns of topics after its controller. Without this wait it would fall behind for minutes,
-                // and with it all concurrent tests.
+                // A broker learns of topics later than its controller. Without this wait it would fall behind for
+                // minutes, and delay all concurrent tests.
                 Self::await_known(&admin, names[Self::TOPICS - 1], true);
                 block_on(admin.delete_topics(&names, &options)).unwrap();
                 Self::await_known(&admin, names[Self::TOPICS - 1], false);
@@ -997,7 +997,7 @@ impl Neighbours {
         }
     }
 
-    /// Ends it; returns how often all topics were created and removed.
+    /// Stops the thread; returns how often all topics were created and removed.
     fn end(mut self) -> usize {
         self.stop.send(()).unwrap();
         self.thread.take().unwrap().join().unwrap()

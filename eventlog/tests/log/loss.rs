@@ -1,5 +1,5 @@
-//! Losses of a log other than damage: a missing, truncated or changed write-ahead log, an older or missing file. Such a
-//! log is never mistaken for an older or an empty one.
+//! Losses of a log without other damage: a missing, truncated or changed write-ahead log, an older file or a missing
+//! one. Such a log is never mistaken for an older or an empty one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use super::*;
 pub type Files = BTreeMap<&'static str, Vec<u8>>;
 pub const ENDINGS: [&str; 4] = ["", "-wal", "-head", "-shm"];
 
-/// Reads the files of a log; without the index of a write-ahead log, as after a crash.
+/// Reads the files of a log, except for the index of a write-ahead log, as after a crash.
 pub fn files(log: &Path) -> Files {
     let read = |ending| Some((ending, fs::read(beside(log, ending)).ok()?));
     // SQLite creates an empty write-ahead log if there is none.
@@ -39,8 +39,8 @@ fn beside(log: &Path, ending: &str) -> std::path::PathBuf {
 /// Number of transactions in the write-ahead log, each of one record.
 const TRANSACTIONS: i64 = 8;
 
-/// Returns the files of a log as a killed process leaves them, and those from an earlier close. The former have
-/// `TRANSACTIONS` records, and as many more only in the write-ahead log.
+/// Returns the files of a log after its process was killed, and its files after an earlier close. The former have
+/// `TRANSACTIONS` records in the file, and as many more only in the write-ahead log.
 fn crashed(folder: &Path) -> (Files, Files) {
     let path = folder.join("crashed.db");
     let write = |log: &SqliteLog| {
@@ -63,7 +63,7 @@ fn crashed(folder: &Path) -> (Files, Files) {
     (files(&path), closed)
 }
 
-/// Reads the number of records and the committed offset of a log, opened in both ways.
+/// Reads the number of records and the committed offset of a log, which is opened in both modes.
 fn read(path: &Path) -> Result<(usize, Option<i64>), LogError> {
     let before = files(path);
     let of = |log: SqliteLog| {
@@ -110,17 +110,17 @@ fn a_log_without_its_write_ahead_log_is_refused() {
     let lost = ["log.db-head", "transactions are lost", "t/0 offsets 8 to 15", "log recover --log sqlite:"];
     place(&path, &without(&["-wal"]));
     check_refused(&path, &lost);
-    // The file alone, as `cp log.db` copies it from a log in use; then with its write-ahead log.
+    // The file alone, as `cp log.db` copies it from a log in use, and then with its write-ahead log.
     place(&path, &without(&["-wal", "-head"]));
     check_refused(&path, &["log.db-head is missing", "was not closed", "log recover", "log backup"]);
     place(&path, &without(&["-head"]));
     check_refused(&path, &["log.db-head is missing", "log recover"]);
-    // An older copy in its place.
+    // An older copy replaces the file.
     place(&path, &whole);
     fs::write(&path, &closed[""]).unwrap();
     fs::remove_file(beside(&path, "-wal")).unwrap();
     check_refused(&path, &lost);
-    // No file in its place; then an empty one.
+    // The file is missing, and then empty.
     place(&path, &without(&[""]));
     let error = SqliteLog::open(&path, Durability::Process).err().unwrap().to_string();
     assert!(
@@ -152,11 +152,11 @@ fn a_closed_log_is_one_file() {
     let half = (TRANSACTIONS as usize, Some(TRANSACTIONS - 1));
     place(&path, &closed);
     assert_eq!(read(&path).unwrap(), half);
-    // Reading leaves the log closed, and so does opening it for writing without a write.
+    // A closed log stays closed if it is only read, or opened for writing without a write.
     place(&path, &Files::from([("", closed[""].clone())]));
     assert_eq!(read(&path).unwrap(), half);
     assert_eq!(files(&path).keys().copied().collect::<Vec<_>>(), [""]);
-    // With two writers, the last one to end closes the log.
+    // If there are two writers, the last one to end closes the log.
     let (one, two) = (open(&path), open(&path));
     let (mut first, mut second) = (one.producer("one").unwrap(), two.producer("two").unwrap());
     commit(&mut *first, [record("t", 0, "x")]);
@@ -222,7 +222,7 @@ fn a_recovery_goes_on_from_what_is_whole_and_says_what_it_gives_up() {
         panic!("{:?}", recovered.losses)
     };
     assert_eq!((name.as_str(), *next), ("t", 2 * TRANSACTIONS));
-    // The last transaction was the close.
+    // The close was the last transaction.
     assert_eq!(next - first, *lost, "{:?}", recovered.losses);
     let log = open(&path);
     log.check().unwrap();
@@ -250,7 +250,7 @@ fn a_recovery_that_was_killed_keeps_the_write_ahead_log() {
     fs::remove_file(beside(&path, "-damaged-1")).unwrap();
     fs::remove_file(beside(&path, "-damaged-1-wal")).unwrap();
 
-    // It had moved only the write-ahead log.
+    // The interrupted recovery had moved only the write-ahead log.
     place(&path, &cut);
     fs::write(beside(&path, "-recovering"), "a copy").unwrap();
     fs::rename(beside(&path, "-wal"), beside(&path, "-damaged-1-wal")).unwrap();
@@ -328,7 +328,7 @@ fn a_recovery_leaves_out_what_is_damaged_and_sets_groups_back() {
     assert_eq!(log.committed("ahead", &at("t", 0)).unwrap(), Some(40));
     drop(log);
 
-    // More damage right after the offsets given up already.
+    // More damage follows right after the offsets that were already given up.
     for (partition, offset) in [(0, 8), (1, 6)] {
         let other = rusqlite::Connection::open(&path).unwrap();
         let sql = format!("UPDATE records_1_{partition} SET block = zeroblob(20) WHERE offset = {offset}");
@@ -400,7 +400,7 @@ fn a_recovery_believes_no_head_that_lags() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.db");
     let (_, closed) = crashed(folder.path());
-    // Another log, with more transactions and fewer records.
+    // Another log has more transactions and fewer records.
     let log = open(&path);
     topic(&log, "t", 1);
     for _ in 0..3 * TRANSACTIONS {
@@ -450,7 +450,7 @@ fn a_backup_is_whole_while_others_write() {
     }
 }
 
-/// Runs a command on a file in another process: closing a file of the log here would drop this process's locks.
+/// Runs a command on a file in another process, because closing a file of the log here would drop this process's locks.
 fn run(program: &str, arguments: &[&str], path: &Path) {
     assert!(std::process::Command::new(program).args(arguments).arg(path).status().unwrap().success());
 }
@@ -502,7 +502,7 @@ fn what_happens_to_files_beside_an_open_log_is_said_at_once_and_loses_nothing() 
             check(log.topics().unwrap_err());
             check(log.producer("q").err().unwrap());
         }
-        // The state as if all processes were killed now.
+        // The files as if all processes were killed now.
         let left = files(&path);
         let killed = folder.path().join("killed.db");
         place(&killed, &left);

@@ -1,4 +1,4 @@
-//! Tests of the embedded log from outside: the conformance checks, and its further guarantees.
+//! Tests of the embedded log from outside: the conformance checks, and its additional guarantees.
 
 use warptape_eventlog::{
     Consumer, Durability, EventLog, Fetched, NewRecord, Producer, Record, SqliteLog, TopicPartition,
@@ -88,10 +88,10 @@ fn drain(consumer: &mut dyn Consumer) -> Vec<(TopicPartition, Record)> {
     }
 }
 
-/// Longest wait for something that must come: far more than a busy machine needs.
+/// Longest wait for something that must arrive: far more than a busy machine needs.
 const ARRIVAL_MAX: Duration = Duration::from_secs(300);
 
-/// Polls until `count` records came.
+/// Polls until `count` records have arrived.
 fn await_records(consumer: &mut dyn Consumer, count: usize) -> Vec<(TopicPartition, Record)> {
     let started = Instant::now();
     let mut arrived = Vec::new();

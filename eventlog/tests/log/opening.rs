@@ -1,4 +1,4 @@
-//! Opening: paths, foreign files, versions, missing permissions, and failures half-way.
+//! Opening a log: paths, foreign files, versions, missing permissions, and failures midway.
 
 use rusqlite::Connection;
 use warptape_eventlog::{LogError, OpenMode, open_url};
@@ -124,7 +124,7 @@ fn a_log_opened_for_reading_cannot_be_written() {
     check(log.producer("p").map(drop));
     check(log.subscribe("g", &["t"]).map(drop));
     check(log.create_topics(&[TopicSpec { name: "u".to_owned(), partitions: 1, ..TopicSpec::default() }]));
-    // It sees records written meanwhile.
+    // The reader sees records that are written after it was opened.
     let mut reader = log.reader(&[at("t", 0)]).unwrap();
     commit(&mut *writer.producer("p").unwrap(), [record("t", 0, "x")]);
     assert_eq!(await_records(&mut *reader, 1)[0].1.value, b"x");
@@ -141,7 +141,7 @@ fn reading_changes_nothing() {
     assert_eq!(log.topics().unwrap().len(), 1);
     drop(log);
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
-    // A reader leaves SQLite's index files behind, because it may not remove them; the next writer does.
+    // A reader leaves SQLite's index files behind, because it may not remove them; the next writer removes them.
     topic(&open(&path), "t", 1);
     let mut names: Vec<_> =
         std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -184,7 +184,7 @@ fn details_that_a_broker_would_not_keep() {
     let mut reader = log.reader(&[at("t", 1)]).unwrap();
     let read = drain(&mut *reader);
     assert!(read.iter().map(|(_, record)| record.timestamp_ns).eq(times.into_iter().chain([5])));
-    // Offsets are dense from 0, across aborts too.
+    // Offsets are dense from 0, even if transactions were aborted.
     assert!(read.iter().map(|(_, record)| record.offset).eq(0..6));
 }
 
@@ -217,7 +217,7 @@ fn a_commit_that_fails_at_its_end_leaves_nothing_and_can_be_repeated() {
     assert_eq!(member.committed(&at("t", 0)).unwrap(), Some(7));
 }
 
-/// Opens a log as a process without rights, in a directory that it cannot write.
+/// Opens a log as a process without permissions, in a directory that it cannot write.
 #[cfg(unix)]
 #[test]
 fn a_read_only_directory_can_be_read() {
@@ -239,15 +239,15 @@ fn a_read_only_directory_can_be_read() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    // The name has a meaning in a URI.
+    // The question mark in the name has a meaning in a URI.
     let path = directory.path().join("log?.db");
     let log = open(&path);
     topic(&log, "t", 1);
     commit(&mut *log.producer("p").unwrap(), [record("t", 0, "x")]);
     drop(log);
     let program = directory.path().join("program");
-    // Copied by another process: a child forked by a concurrent test would inherit this process's open copy, and a file
-    // open for writing cannot run.
+    // The program is copied by another process. A child forked by a concurrent test would inherit this process's open
+    // copy, and a file open for writing cannot run.
     let copied =
         std::process::Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
     assert!(copied.unwrap().success());

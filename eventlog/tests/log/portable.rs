@@ -1,4 +1,4 @@
-//! Files that hold records at the offsets that they had elsewhere: with gaps anywhere, whole or not there at all.
+//! Files with records at the offsets that they had in another log: with gaps anywhere, complete or missing.
 
 use std::fs;
 
@@ -41,7 +41,8 @@ fn records_keep_offsets_times_keys_and_headers() {
     let mut file = PortableFile::create(&path).unwrap();
     file.add_topic(&spec("t", 3, false)).unwrap();
     file.add_topic(&spec("compacted", 1, true)).unwrap();
-    // Gaps at the beginning, in between and at the end, as of a log that ends transactions with markers; and one partition that is empty.
+    // Gaps at the beginning, in between and at the end, as in a log that ends transactions with markers, and an empty
+    // partition.
     let gaps = at_offsets([7, 8, 9, 11, 12, 900]);
     let dense = at_offsets(0..500);
     let many = at_offsets((0..400).map(|n| n * 3));
@@ -80,7 +81,7 @@ fn records_keep_offsets_times_keys_and_headers() {
         log.topics().unwrap()[1].offsets.iter().map(|range| (range.first, range.next)).collect();
     assert_eq!(offsets, [(7, 1_000), (0, 500), (0, 1_198)]);
 
-    // It is a log like any other: it goes on where it ends, and a backup of it is the same.
+    // The file is an ordinary log: it continues at its end, and a backup of it is the same.
     drop(log);
     let log = open(&path);
     commit(&mut *log.producer("p").unwrap(), [record("t", 0, "next")]);
@@ -90,7 +91,7 @@ fn records_keep_offsets_times_keys_and_headers() {
     assert_eq!(read(&open(&backup), &at("t", 0)), read(&log, &at("t", 0)));
 }
 
-/// Backups and recovered logs keep the record clock, and damage to it is found.
+/// Backups and recovered logs keep the record clock, and damage to it is detected.
 #[test]
 fn times_are_of_the_clock_that_was_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -129,7 +130,8 @@ fn times_are_of_the_clock_that_was_told() {
     assert_eq!(clocks(&backup), [Some(RecordClock::Writer), None, None, None], "it is not known any more");
 }
 
-/// A partition whose first transactions were aborted begins at 0 all the same, so that nobody takes it for one that has lost something.
+/// A partition whose first transactions were aborted begins at 0 all the same, so that it does not seem to have lost
+/// records.
 #[test]
 fn offsets_that_never_had_records_are_not_removed_ones() {
     let folder = tempfile::tempdir().unwrap();
@@ -206,7 +208,7 @@ fn nothing_is_written_over_and_nothing_half_written_is_left() {
         assert_eq!(fs::read(&beside).unwrap(), b"something");
         fs::remove_file(&beside).unwrap();
     }
-    // An empty file is nothing, and neither is what a process left that was killed.
+    // An empty file may be replaced, and so may the unfinished file of a killed process.
     fs::write(&path, "").unwrap();
     fs::write(&unfinished, "left by another").unwrap();
     let mut file = PortableFile::create(&path).unwrap();
@@ -221,7 +223,7 @@ fn nothing_is_written_over_and_nothing_half_written_is_left() {
     let file = PortableFile::create(&path).unwrap();
     file.finish().unwrap();
     assert_eq!(SqliteLog::open_existing(&path).unwrap().topics().unwrap(), []);
-    // Somebody made the file meanwhile: it stays.
+    // Another process created the file meanwhile: it is not replaced.
     let other = folder.path().join("other.db");
     let file = PortableFile::create(&other).unwrap();
     fs::write(&other, "mine").unwrap();

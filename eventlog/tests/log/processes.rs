@@ -11,10 +11,10 @@ use super::*;
 
 const PATH_VARIABLE: &str = "WARPTAPE_LOG_TEST_PATH";
 const ROLE_VARIABLE: &str = "WARPTAPE_LOG_TEST_ROLE";
-/// Marks the lines of a child that are meant for its parent; the test harness writes others.
+/// Prefix of a child's lines for its parent; the test harness writes other lines.
 const MARK: &str = "child: ";
 
-/// The log's path and a number, in a process that was started by [`start`].
+/// The log's path and a number; `None` if this process was not started by [`start`].
 fn child_role() -> Option<(std::path::PathBuf, u64)> {
     let path = std::env::var_os(PATH_VARIABLE)?;
     Some((path.into(), std::env::var(ROLE_VARIABLE).unwrap().parse().unwrap()))
@@ -28,7 +28,7 @@ fn tell(line: impl std::fmt::Display) {
 struct Other {
     process: Child,
     lines: Box<dyn Iterator<Item = String>>,
-    /// Closing it tells the child to end.
+    /// Standard input of the process; closing it tells the process to end.
     _input: ChildStdin,
 }
 
@@ -57,14 +57,14 @@ impl Other {
         self.lines.next().expect("the other process ended early")
     }
 
-    /// SIGKILL; returns what it still had told.
+    /// Kills the process (SIGKILL); returns the lines that it had written.
     fn kill(mut self) -> Vec<String> {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         std::mem::replace(&mut self.lines, Box::new(std::iter::empty())).collect()
     }
 
-    /// Waits for a good end.
+    /// Waits until the process ends successfully.
     fn finish(mut self) {
         for _ in &mut self.lines {}
         let status = self.process.wait().unwrap();
@@ -79,7 +79,7 @@ impl Drop for Other {
     }
 }
 
-/// Writes transactions for ever: the number of the transaction to two partitions, in many records, and as an offset.
+/// Writes transactions for ever. Each contains its number in many records of two partitions, and as an offset.
 fn write_for_ever(path: &Path, first: u64) {
     let log = open(path);
     let mut producer = log.producer("writer").unwrap();
@@ -114,13 +114,13 @@ fn a_killed_writer_loses_nothing_committed_and_shows_nothing_else() {
         for _ in 0..random.below(5) {
             told = writer.next_line().parse().unwrap();
         }
-        // Somewhere in the next transaction or two, mostly while they are written.
+        // The kill happens during the next transaction or two, mostly while they are written.
         let moment = Instant::now() + Duration::from_micros(random.below(8000));
         while Instant::now() < moment {
             std::hint::spin_loop();
         }
         if let Some(line) = writer.kill().last() {
-            // The last line may be cut.
+            // The last line may be incomplete.
             told = line.parse().unwrap_or(told);
         }
 
@@ -170,7 +170,7 @@ fn a_second_member_is_refused_until_the_first_dies() {
     topic(&log, "t", 1);
     let mut other = start("processes::a_second_member_is_refused_until_the_first_dies", &path, 0);
     assert_eq!(other.next_line(), "joined");
-    // Another name of the file is no way around.
+    // Opening the file under another name does not avoid the lock.
     let link = directory.path().join("link.db");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     for log in [&log, &open(&link)] {
@@ -207,7 +207,7 @@ fn processes_write_side_by_side_while_others_read() {
     }
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log.db");
-    // Nobody has made the file: whoever comes first does, while the others wait.
+    // The file does not exist yet: the first process creates it, while the others wait.
     let test = "processes::processes_write_side_by_side_while_others_read";
     let writers: Vec<_> = (0..WRITERS).map(|writer| start(test, &path, writer)).collect();
     topic(&open(&path), "t", 2);
@@ -223,7 +223,7 @@ fn processes_write_side_by_side_while_others_read() {
             .collect();
         let mut next = [0; WRITERS as usize];
         for transaction in values.chunks(RECORDS as usize) {
-            // A transaction's records are together, and those of one writer in order.
+            // A transaction's records are adjacent, and those of one writer are in order.
             assert!(transaction.iter().all(|value| value == &transaction[0]), "{transaction:?}");
             let (writer, number) = transaction[0].split_once(' ').unwrap();
             let expected = &mut next[writer.parse::<usize>().unwrap()];

@@ -1,4 +1,4 @@
-//! Reproducible random numbers: the seed is printed, and the same seed gives the same test.
+//! Reproducible random numbers: the seed is printed, and the same seed gives the same numbers.
 
 /// SplitMix64.
 pub struct Random(u64);

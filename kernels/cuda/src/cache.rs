@@ -1,36 +1,36 @@
-//! A folder of files that take long to make: compiled kernels, and scores of GPUs.
+//! A cache folder for files that take long to make: compiled kernels, and scores of GPUs.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The folder of the files: below `XDG_CACHE_HOME`, or else below the home folder; `None` without either.
+/// The cache folder: below `XDG_CACHE_HOME`, or else below the home folder; `None` if neither is set.
 pub fn cache_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")))?;
     Some(caches.join("warptape").join("kernels"))
 }
 
-/// The name of a file: a hash of all inputs of its content.
+/// The name of a file: a hash of all inputs that determine its content.
 pub(crate) fn name_of(kind: &str, parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
-        // The length keeps parts apart.
+        // The length separates the parts.
         hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
     }
     format!("{kind}-{}", hasher.finalize().to_hex())
 }
 
-/// A folder of files, each with a checksum at its beginning. A file with another content is made anew, and one that
-/// cannot be written is made anew the next time.
+/// A folder of files, each with a checksum at its beginning. A file with a wrong checksum is made again. One that
+/// cannot be written is made again the next time.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
-    /// The folder; `None` keeps nothing.
+    /// The folder; `None` for a cache that keeps no files.
     folder: Option<PathBuf>,
 }
 
-/// Size of the checksum, which is BLAKE3's, of the name and the content.
+/// Size of the checksum: BLAKE3 of the name and the content.
 const CHECKSUM_BYTES: usize = blake3::OUT_LEN;
 
 impl Cache {
@@ -38,7 +38,7 @@ impl Cache {
         Cache { folder }
     }
 
-    /// The content of a file, which is made if the file is missing.
+    /// Returns the content of a file; makes it with `make` if it is missing.
     pub(crate) fn get<E>(&self, name: &str, make: impl FnOnce() -> Result<Vec<u8>, E>) -> Result<Vec<u8>, E> {
         let Some(folder) = &self.folder else { return make() };
         if let Some(content) = read(folder, name) {
@@ -65,7 +65,7 @@ fn read(folder: &Path, name: &str) -> Option<Vec<u8>> {
     (checksum(name, &content) == expected).then_some(content)
 }
 
-/// Writes to another name and renames, so that other processes see the whole file or none.
+/// Writes the file under another name and renames it, so that other processes see either the whole file or none.
 fn write(folder: &Path, name: &str, content: &[u8]) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     let thread = format!("{:?}", std::thread::current().id());

@@ -1,4 +1,4 @@
-//! Compilation of kernels to machine code: architecture, options, and the code that is already compiled.
+//! Compilation of kernels to machine code: the target architecture, the options, and a cache of compiled code.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -46,14 +46,14 @@ impl fmt::Display for Target {
 /// A program to be compiled.
 #[derive(Clone, Debug)]
 pub(crate) struct Program<'a> {
-    /// Its name in the compiler's messages.
+    /// Name of the program in the compiler's messages.
     pub(crate) name: &'static str,
     pub(crate) text: &'a str,
     /// Options, without the architecture.
     pub(crate) options: &'a [&'a str],
 }
 
-/// Names of NVRTC's library, best first: the system's, the one of the driver's CUDA, and others that a package may
+/// Names of NVRTC's library, best first: the system's, that of the driver's CUDA version, and others that a package may
 /// install.
 pub(crate) fn library_names(driver_version: i32) -> Vec<OsString> {
     let major = driver_version / 1000;
@@ -99,8 +99,8 @@ impl Compiler {
         Ok(Arc::clone(state.nvrtc.insert(Arc::new(loaded))))
     }
 
-    /// A program compiled for a target. The caller names the versions of compiler and driver, on which the result also
-    /// depends. `compile` gets the program's options with the architecture.
+    /// Returns a program compiled for a target. `compile` gets the program's options with the architecture. The result
+    /// also depends on the versions of compiler and driver, so the caller names these.
     pub(crate) fn image(
         &self,
         program: &Program<'_>,
@@ -112,8 +112,8 @@ impl Compiler {
         let options: Vec<String> =
             program.options.iter().copied().chain([architecture.as_str()]).map(str::to_owned).collect();
         let name = name_of("kernel", &[program.name, program.text, &options.join("\n"), versions]);
-        // The lock is held during compilation: another lane of the same GPU waits for the result instead of compiling
-        // as well.
+        // The lock is held during compilation, so that another lane of the same GPU waits for the result and does not
+        // compile as well.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(image) = state.compiled.get(&name) {
             return Ok(Arc::clone(image));
@@ -123,7 +123,7 @@ impl Compiler {
         Ok(image)
     }
 
-    /// The same program, compiled by NVRTC.
+    /// Returns the same program, compiled by NVRTC.
     pub(crate) fn compile(
         &self,
         nvrtc: &Nvrtc,

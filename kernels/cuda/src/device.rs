@@ -1,4 +1,4 @@
-//! A GPU as a device of the kernels: its streams, host memory for copies, and the kernels.
+//! A GPU as a device of the kernels: its streams, host memory for copies, and the loaded kernels.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -7,30 +7,30 @@ use warptape_kernels::device::{Address, DOWNLOADS_MAX, Device, DeviceError, Kern
 
 use crate::raw::{ARGS_BYTES_MAX, DriverResult, Function, Pinned, Session, describe, is_out_of_memory};
 
-/// Threads of a block, for which the kernels are written.
+/// Number of threads of a block for which the kernels are written.
 const BLOCK_THREADS: usize = 128;
 /// Least size of host memory for copies.
 const PINNED_BYTES_MIN: usize = 64 * 1024;
-/// Greatest piece of a download: host memory that the device can reach is scarce.
+/// Largest part of a download: host memory that the device can access is scarce.
 const DOWNLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A GPU, opened by one lane. It has one value for its batches and one for its slices of risk tasks, whose kernels give
-/// way to those of batches. Its resources wait for the stream before they are freed.
+/// A GPU, opened by one lane. The lane has one value for its batches and one for its slices of risk tasks, whose
+/// kernels yield to those of batches. Resources are freed only after the stream has finished with them.
 pub(crate) struct CudaDevice {
     name: String,
     session: Session,
     functions: Arc<[(&'static str, Function)]>,
-    /// Host memory for uploads, used in turns: one is uploaded while the other is filled.
+    /// Two buffers of host memory for uploads: one is uploaded while the other is filled.
     staging: [Option<Pinned>; 2],
-    /// Index of the one that was returned last.
+    /// Index of the buffer that was returned last.
     staged: usize,
     downloaded: Option<Pinned>,
-    /// Downloads under way, with their bytes, and host memory of those that have ended.
+    /// Downloads under way, with their sizes in bytes. Below: host memory of finished downloads.
     downloads: VecDeque<(Pinned, usize)>,
     ended: Vec<Pinned>,
     memory: BTreeSet<Address>,
-    /// The first failure of this value or of one opened beside it, which answers every later call. A failure breaks a
-    /// context with all of its streams.
+    /// The first failure of this value or of another one in the same context; every later call returns it. A failure
+    /// breaks a context with all of its streams.
     failure: Arc<OnceLock<DeviceError>>,
 }
 
@@ -76,7 +76,7 @@ impl CudaDevice {
         result.map_err(|error| self.failed(call, describe(error)))
     }
 
-    /// Checks a call that may find no memory, which is no failure of the device.
+    /// Checks a call that may run out of memory, which is not a failure of the device.
     fn check_memory<T>(
         &mut self,
         call: &'static str,
@@ -91,8 +91,8 @@ impl CudaDevice {
         }
     }
 
-    /// Host memory that no copy uses, of at least `bytes`: `pinned` if it is large enough, or new memory of twice its
-    /// size or more.
+    /// Returns unused host memory of at least `bytes`: `pinned` if it is large enough, or new memory of at least twice
+    /// its size.
     fn ready(
         &mut self,
         call: &'static str,
@@ -113,7 +113,7 @@ impl CudaDevice {
 }
 
 impl CudaDevice {
-    /// Copies bytes to the host, piece by piece.
+    /// Copies bytes to the host, part by part.
     fn download_by(
         &mut self,
         call: &'static str,
@@ -181,7 +181,7 @@ impl Device for CudaDevice {
 
     fn download_ended(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
         self.working()?;
-        // The copy that has ended came after the writes of the bytes.
+        // The copy that has ended began after the bytes were written.
         self.download_by("download_ended", from, bytes, Session::download_beside)
     }
 
@@ -238,7 +238,7 @@ impl Device for CudaDevice {
 impl Drop for CudaDevice {
     fn drop(&mut self) {
         for address in &self.memory {
-            // Memory of a context that has failed is already gone.
+            // The memory of a failed context is already freed.
             let _ = self.session.free(*address);
         }
     }

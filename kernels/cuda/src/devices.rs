@@ -11,11 +11,11 @@ use crate::device::CudaDevice;
 use crate::raw::{Driver, Function, Nvrtc, Session, describe};
 use crate::telemetry::Telemetry;
 
-/// The GPUs of this machine that CUDA shows, as `cuda:0`, `cuda:1` and so on.
+/// The GPUs of this machine that CUDA shows, named `cuda:0`, `cuda:1` and so on.
 pub struct CudaDevices {
     pub(crate) cache: Cache,
     pub(crate) compiler: Compiler,
-    /// NVML, opened at the first sample; the inner `None` if it is missing.
+    /// NVML, opened at the first sample; the inner `None` means that it is missing.
     telemetry: Mutex<Option<Option<Telemetry>>>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Opened {
 }
 
 impl CudaDevices {
-    /// Compiled kernels are kept in the folder ([`cache_folder`](crate::cache_folder) names the usual one), or only in
+    /// Compiled kernels are stored in the folder ([`cache_folder`](crate::cache_folder) names the usual one); only in
     /// memory if it is `None`.
     pub fn new(cache_folder: Option<PathBuf>) -> CudaDevices {
         let cache = Cache::new(cache_folder);
@@ -57,7 +57,7 @@ impl CudaDevices {
         Ok(Opened { session, nvrtc, target, driver_version: driver.version })
     }
 
-    /// Functions of a program, loaded.
+    /// Loads functions of a program.
     pub(crate) fn load(
         &self,
         name: &str,

@@ -9,10 +9,9 @@ use crate::raw::{Driver, DriverResult, GpuHandle, Nvrtc, describe};
 /// The GPUs of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// GPUs that CUDA shows this process, by their numbers.
+    /// GPUs that CUDA shows to this process, by their numbers.
     pub gpus: Vec<Gpu>,
-    /// The reason why no lane can run on any of them, in one line: the library or GPU that was not found. `None` if
-    /// lanes can.
+    /// The reason why no lane can run on them, in one line: a missing library, or no GPU. `None` if lanes can.
     pub missing: Option<String>,
 }
 
@@ -23,12 +22,12 @@ impl Inventory {
     }
 }
 
-/// A GPU; `None` for a figure that NVML does not report.
+/// A GPU; `None` for figures that NVML does not report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
-    /// Its number among those that CUDA shows.
+    /// Number of the GPU among those that CUDA shows.
     pub ordinal: u32,
-    /// The product.
+    /// Name of the product.
     pub name: String,
     /// UUID in hexadecimal digits, of this GPU or this slice of one.
     pub uuid: String,
@@ -48,9 +47,9 @@ pub struct Gpu {
     pub memory_clock: Clocks,
     /// Links to the host and to other GPUs.
     pub links: Links,
-    /// NUMA node of the host to which it is attached; `None` if Linux does not report it.
+    /// NUMA node of the host to which the GPU is attached; `None` if Linux does not report it.
     pub numa_node: Option<i32>,
-    /// Its division into slices; `None` if it cannot be divided.
+    /// Division into slices; `None` if the GPU cannot be divided.
     pub mig: Option<Mig>,
     /// Version of the driver, or of CUDA if NVML does not report the driver's.
     pub driver_version: Option<String>,
@@ -65,38 +64,38 @@ pub struct Links {
     pub pcie_max: PcieLink,
     /// Number of active links to other GPUs.
     pub nvlinks_active: Option<u32>,
-    /// Numbers of the GPUs whose memory it can read and write.
+    /// Numbers of the GPUs whose memory this one can read and write.
     pub peers: Vec<u32>,
 }
 
 /// A clock, MHz.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clocks {
-    /// Its present value.
+    /// The present value.
     pub now_mhz: Option<u32>,
-    /// Its greatest value.
+    /// The greatest value.
     pub max_mhz: Option<u32>,
 }
 
 /// A PCI Express link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PcieLink {
-    /// Its generation.
+    /// Generation of the link.
     pub generation: Option<u32>,
-    /// Number of its lanes.
+    /// Number of the link's lanes.
     pub width: Option<u32>,
 }
 
 /// Division of a GPU (Multi-Instance GPU).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mig {
-    /// True if it is divided.
+    /// True if the GPU is divided.
     pub is_enabled: bool,
     /// Number of existing slices.
     pub slices: u32,
 }
 
-/// Looks for GPUs, the compiler and NVML. It computes nothing on them and takes none of their memory.
+/// Detects GPUs, the compiler and NVML. It computes nothing on the GPUs and allocates none of their memory.
 pub fn inventory() -> Inventory {
     let missing = |reason: String| Inventory { gpus: Vec::new(), missing: Some(format!("no GPU: {reason}")) };
     let driver = match Driver::load() {
@@ -155,7 +154,7 @@ fn gpus(driver: Driver) -> DriverResult<Vec<Gpu>> {
     handles.iter().map(describe).collect()
 }
 
-/// The NUMA node of a place on the bus. Linux says −1 if it knows none.
+/// The NUMA node of a place on the bus. Linux reports −1 if it is unknown.
 fn numa_node(pci_bus_id: &str) -> Option<i32> {
     let path = format!("/sys/bus/pci/devices/{}/numa_node", pci_bus_id.to_lowercase());
     std::fs::read_to_string(path).ok()?.trim().parse().ok().filter(|node| *node >= 0)
@@ -164,8 +163,8 @@ fn numa_node(pci_bus_id: &str) -> Option<i32> {
 /// Greatest number of links of a GPU (NVML_NVLINK_MAX_LINKS).
 const NVLINKS_MAX: u32 = 18;
 
-/// NVML counts GPUs in another order, and shows GPUs that are hidden from CUDA, so the place on the bus identifies the
-/// GPU.
+/// Adds NVML's figures to a GPU. NVML numbers GPUs differently and shows GPUs that are hidden from CUDA, so the place
+/// on the bus identifies the GPU.
 fn ask_nvml(nvml: &Nvml, gpu: &mut Gpu) {
     let by_uuid = || nvml.device_by_uuid(format!("GPU-{}", gpu.uuid));
     let Ok(device) = nvml.device_by_pci_bus_id(gpu.pci_bus_id.as_str()).or_else(|_| by_uuid()) else {

@@ -1,4 +1,5 @@
-//! Costs of launches and copies on a GPU, whatever is launched. They are measured for decisions; nothing uses them.
+//! Costs of launches and copies on a GPU, whatever the kernel. They are measured for design decisions; the program does
+//! not use them.
 
 use warptape_kernels::device::{COMPILER_OPTIONS, DeviceError, FOLD_QUOTES, FoldArgs};
 
@@ -7,28 +8,28 @@ use crate::devices::{CudaDevices, Opened};
 use crate::raw::{DriverResult, Function, TIMING_VERSION_MIN, describe};
 use crate::score::{SOURCE, SOURCE_NAME};
 
-/// Successive launches: kernels of a batch of two bar specifications.
+/// Number of successive launches: kernels of a batch with two bar specifications.
 const SEQUENCE: usize = 12;
-/// Repetitions of a sequence; the first one warms up.
+/// Repetitions of a sequence; the first one is a warm-up.
 const REPETITIONS: usize = 100;
 /// Threads of a block.
 const BLOCK_THREADS: u32 = 128;
-/// Bytes of a copy that runs beside kernels.
+/// Bytes of a copy that runs concurrently with kernels.
 const COPY_BYTES: usize = 32 << 20;
-/// Multiply-adds of each thread of a kernel that runs beside a copy, and its blocks.
+/// Multiply-adds of each thread of a kernel that runs concurrently with a copy. Below: blocks of that kernel.
 const ROUNDS: u64 = 2048;
 const BLOCKS: u32 = 1024;
 
 /// The measured figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaunchFigures {
-    /// From the end of a kernel that does nothing to the end of the next, in microseconds.
+    /// Time from the end of an empty kernel to the end of the next one, in microseconds.
     pub gap_us: f64,
-    /// A sequence of 12 such launches, in microseconds.
+    /// Time of a sequence of 12 such launches, in microseconds.
     pub sequence_us: f64,
-    /// The same sequence, recorded as a CUDA graph.
+    /// Time of the same sequence, recorded as a CUDA graph.
     pub graph_us: f64,
-    /// Share of the shorter of two times, of an upload alone and of kernels alone, that running both at once saves.
+    /// Time saved by running an upload and kernels concurrently, as a share of the shorter of the two times.
     pub overlap: f64,
 }
 
@@ -59,7 +60,7 @@ impl CudaDevices {
 
 fn measure(opened: &Opened, nothing: &Function, work: &Function) -> DriverResult<LaunchFigures> {
     let session = &opened.session;
-    // There are no places, so every thread ends at once.
+    // Without places, every thread ends at once.
     let args = vec![0_u8; size_of::<FoldArgs>()];
     let sequence = || (0..SEQUENCE).try_for_each(|_| session.launch(nothing, 1, BLOCK_THREADS, &args));
     let sequence_us = 1e3 * mean_ms(opened, &sequence)?;
@@ -95,7 +96,7 @@ fn measure(opened: &Opened, nothing: &Function, work: &Function) -> DriverResult
     Ok(LaunchFigures { gap_us: sequence_us / SEQUENCE as f64, sequence_us, graph_us, overlap })
 }
 
-/// Mean time of work that is repeated without a pause, by the GPU's clock.
+/// Mean time of work that is repeated without pauses, by the GPU's clock.
 fn mean_ms(opened: &Opened, work: &impl Fn() -> DriverResult<()>) -> DriverResult<f64> {
     let session = &opened.session;
     work()?;

@@ -1,9 +1,9 @@
 //! NVIDIA's GPUs as devices of the kernels.
 //!
-//! It owns everything of CUDA and NVML: the GPUs that exist ([`inventory()`]), their speed ([`CudaDevices::score`]),
-//! their state ([`Telemetry`]), and a [`Device`](warptape_kernels::device::Device) that runs kernels ([`CudaDevices`]).
-//! Driver and compiler are not linked; if they are missing, calls report it. It must not know what kernels compute, nor
-//! who calls them.
+//! The crate owns all access to CUDA and NVML. It reports the existing GPUs ([`inventory()`]), their speed
+//! ([`CudaDevices::score`]), and their state ([`Telemetry`]). [`CudaDevices`] opens each as a
+//! [`Device`](warptape_kernels::device::Device) that runs kernels. Driver and compiler are not linked; if they are
+//! missing, calls report it. It must not know what kernels compute, or who calls them.
 //!
 //! ```text
 //!   settings, `warptape devices` ──► inventory, score        engine ──► telemetry

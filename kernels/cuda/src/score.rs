@@ -1,4 +1,4 @@
-//! The speed of a GPU, in one number.
+//! The speed of a GPU as one number.
 
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,12 @@ pub struct Score {
     pub f64_gflop_s: f64,
 }
 
-/// Greatest score, which is the greatest weight of a lane.
+/// Greatest score, which equals the greatest weight of a lane.
 const SCORE_MAX: f64 = 1_000_000.0;
 
 impl Score {
-    /// `round(100 · √(copy GB/s / 1000 · f64 GFLOP/s / 1000))`, from 1 to 1,000,000. This is the geometric mean of the
-    /// two limits of the kernels, which move columns and compute in `f64`. So neither alone makes a GPU fast.
+    /// `round(100 · √(copy GB/s / 1000 · f64 GFLOP/s / 1000))`, from 1 to 1,000,000. Kernels move columns and compute
+    /// in `f64`, so the score is the geometric mean of both speeds: neither is enough by itself.
     pub fn value(&self) -> i32 {
         let mean = (self.copy_gb_s / 1000.0 * (self.f64_gflop_s / 1000.0)).sqrt();
         (100.0 * mean).round().clamp(1.0, SCORE_MAX) as i32
@@ -51,13 +51,13 @@ const CHAINS: u64 = 8;
 /// Multiply-adds of each chain.
 const CHAIN_LENGTH: u64 = 2048;
 const BLOCK_THREADS: u32 = 256;
-/// Blocks for each multiprocessor: all of its threads.
+/// Blocks per multiprocessor: enough to occupy all of its threads.
 const MULTIPROCESSOR_BLOCKS: u32 = 8;
-/// Greatest buffer in bytes; one half of it is copied to the other.
+/// Greatest size of the buffer in bytes; one half of it is copied to the other.
 const BUFFER_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Copies that are measured together, so that the start of one does not count.
+/// Copies per measurement, so that the start of one does not matter.
 const COPIES: usize = 8;
-/// Repetitions, of which the best counts, after one that warms up.
+/// Repetitions after a warm-up; the best one counts.
 const REPETITIONS: usize = 3;
 
 impl CudaDevices {

@@ -1,4 +1,4 @@
-//! State of GPUs by NVML: plain figures, taken on demand.
+//! Measured values of GPUs from NVML, read on demand.
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::bitmasks::event::EventTypes;
@@ -15,7 +15,7 @@ const EVENTS_MAX: usize = 64;
 
 /// NVML, and the events of the GPUs that were sampled.
 pub struct Telemetry {
-    /// NVML, which is not shut down before the process ends, because sets of events borrow it.
+    /// NVML. It is not shut down before the process ends, because sets of events borrow it.
     nvml: &'static Nvml,
     watched: Vec<Watched>,
 }
@@ -26,7 +26,7 @@ struct Watched {
     events: Option<EventSet<'static>>,
 }
 
-/// Reasons for which there are no figures.
+/// The reason for missing figures.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("NVML (libnvidia-ml.so.1) does not answer: {reason}")]
 pub struct NoTelemetry {
@@ -35,13 +35,13 @@ pub struct NoTelemetry {
 }
 
 impl Telemetry {
-    /// Loads NVML; once in a process is enough.
+    /// Loads NVML; one instance per process is enough.
     pub fn open() -> Result<Telemetry, NoTelemetry> {
         let nvml = Nvml::init().map_err(|error| NoTelemetry { reason: error.to_string() })?;
         Ok(Telemetry { nvml: Box::leak(Box::new(nvml)), watched: Vec::new() })
     }
 
-    /// Figures of the GPU at a place on the bus ([`Gpu::pci_bus_id`](crate::Gpu::pci_bus_id)), without any waiting.
+    /// Figures of the GPU at a place on the bus ([`Gpu::pci_bus_id`](crate::Gpu::pci_bus_id)), without waiting.
     pub fn sample(&mut self, pci_bus_id: &str) -> Result<Sample, NoTelemetry> {
         let no_answer = |error: nvml_wrapper::error::NvmlError| NoTelemetry { reason: error.to_string() };
         let device = self.nvml.device_by_pci_bus_id(pci_bus_id).map_err(no_answer)?;
@@ -90,11 +90,11 @@ impl Telemetry {
     }
 }
 
-/// Xid errors of a single program on the GPU, which may be a stranger's and leave others alone (NVIDIA, "XID Errors").
-/// If it is ours, the driver reports it itself.
+/// Xid errors of a single program on the GPU, which may be another one and does not affect others (NVIDIA, "XID
+/// Errors"). If it is this program, the driver reports the error itself.
 const XIDS_OF_PROGRAMS: [u64; 5] = [13, 31, 43, 45, 68];
 
-/// The number by which NVML reports an unknown error.
+/// NVML's number for an unknown error.
 const XID_UNKNOWN: u64 = 999;
 
 #[cfg(test)]

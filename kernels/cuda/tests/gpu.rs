@@ -1,11 +1,11 @@
-//! The first GPU as a device.
+//! Tests with the first GPU as a device.
 
 use warptape_cuda::{CudaDevices, Inventory, Telemetry, inventory};
 use warptape_kernels::device::{
     ClosedBarsArgs, DETECT_SIGNALS, Device, DeviceError, Devices, FOLD_QUOTES, KERNELS,
 };
 
-/// Bytes that differ from each other and from those of other seeds.
+/// Bytes that differ within a pattern, and between seeds.
 fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|index| (index * 31 + index / 251 + seed * 17 + 1) as u8).collect()
 }
@@ -39,7 +39,7 @@ fn copies_arrive_in_the_order_of_the_calls() {
             assert_eq!(download(device, place, bytes), pattern(round + seed, bytes), "{bytes}");
         }
     }
-    // One staging is uploaded to two places, and part of one place is cleared after that.
+    // One buffer is uploaded to two places, and then a part of one place is cleared.
     let bytes = pattern(9, 100);
     device.staging(100).expect("host memory").copy_from_slice(&bytes);
     device.upload(places[1], 100).expect("an upload");
@@ -97,7 +97,7 @@ fn kernels_run_beside_each_other_and_a_failure_stays() {
     let sources = KERNELS.chunk_by(|one, other| one.source == other.source).count();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), sources, "a file for each source");
     let mut again = CudaDevices::new(Some(folder.path().to_owned())).open("cuda:0").expect("from the files");
-    // There are no places, so the kernel ends at once.
+    // Without places, the kernel ends at once.
     let nothing = vec![0_u8; size_of::<warptape_kernels::device::FoldArgs>()];
     let sum = |lane: &mut dyn Device| {
         let place = lane.allocate(16).expect("memory");
@@ -112,7 +112,7 @@ fn kernels_run_beside_each_other_and_a_failure_stays() {
         }
     });
     assert_eq!(sum(again.as_mut()), [7; 16]);
-    // The arguments lack a place: the kernel reads at address zero.
+    // The arguments lack an address: the kernel reads at address zero.
     let mut wrong = vec![0_u8; size_of::<ClosedBarsArgs>() + 512];
     wrong[..8].copy_from_slice(&1_u64.to_le_bytes());
     let mut lane = lanes.pop().unwrap();
@@ -126,7 +126,7 @@ fn kernels_run_beside_each_other_and_a_failure_stays() {
     assert_eq!(lane.clear(place, 4), Err(failure.clone()));
     assert_eq!(background.clear(of_background, 4), Err(failure.clone()));
     assert_eq!(lane.staging(4).map(|_| ()), Err(failure));
-    // All lanes of a GPU share its context; CUDA does not promise that a new one works better.
+    // All lanes of a GPU share its context; CUDA does not promise that a new context works after a failure.
     drop((lane, background, lanes, again));
     match devices.open("cuda:0").and_then(|mut lane| lane.allocate(4)) {
         Ok(_) => println!("a GPU that has failed can be opened again"),

@@ -1,4 +1,4 @@
-//! The host's memory as a device's.
+//! A device in the host's memory.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_int, c_uint};
@@ -9,24 +9,24 @@ use warptape_kernels::device::{Address, DOWNLOADS_MAX, Device, DeviceError, Kern
 
 use crate::{Compiled, Program};
 
-/// Numbers of threads of a block.
+/// Possible numbers of threads in a block.
 const BLOCKS: [usize; 3] = [32, 128, 64];
-/// Orders of `emulator.h`.
+/// Number of orders in `emulator.h`.
 const ORDERS: usize = 4;
 
-/// The host's memory, and kernels as loops over their threads, for one stream of the device.
+/// A device in the host's memory, whose kernels are loops over their threads. The value is one stream of the device.
 pub struct EmulatedDevice {
     programs: Vec<Arc<Program>>,
-    /// True if a fault is planted in a kernel.
+    /// True if a kernel has an artificial fault.
     is_faulty: bool,
     memory: Vec<Allocation>,
     memory_max: usize,
-    /// Bytes that all streams of the device have allocated; each stream counts its own.
+    /// Bytes allocated by all streams of the device. Below: those of this stream.
     used: Arc<AtomicUsize>,
     staging: Vec<u128>,
     launches: usize,
     uploads: usize,
-    /// Calls before the last upload and since that are not done yet.
+    /// Postponed calls from before the last upload. Below: from after it.
     before_upload: Vec<Asked>,
     asked: Vec<Asked>,
     /// Results of downloads under way.
@@ -34,16 +34,17 @@ pub struct EmulatedDevice {
     ended: Vec<u8>,
 }
 
-/// Words before and after an allocation: a faulty kernel's writes there damage no other memory of the process.
+/// Words before and after an allocation, so that writes of a faulty kernel there do not damage other memory of the
+/// process.
 const ROOM: usize = 4_096;
-/// Words after an allocation for kernels with a planted fault, which write farther. Most of them are never touched, so
-/// that the system has no pages for them.
+/// Words after an allocation for kernels with an artificial fault, which write farther. Most of them are never
+/// accessed, so the system allocates no pages for them.
 const ROOM_FOR_FAULTS: usize = 4 << 20;
-/// Words of these next to an allocation, which have a pattern.
+/// Number of these words next to an allocation that have a pattern.
 const FENCE: usize = 32;
 const PATTERN: u128 = u128::from_le_bytes(*b"no kernel writes");
 
-/// Allocated memory, between words that no kernel may write to.
+/// Allocated memory between words that kernels must not write.
 struct Allocation {
     words: Vec<u128>,
     bytes: usize,
@@ -85,13 +86,13 @@ enum Asked {
     Download { from: Address, bytes: usize },
 }
 
-/// Zeroed memory for `bytes` bytes, aligned for anything.
+/// Zeroed memory for `bytes` bytes, with an alignment that suits any type.
 fn zeros(bytes: usize) -> Vec<u128> {
     vec![0; words_of(bytes)]
 }
 
 fn bytes_of(memory: &mut [u128]) -> &mut [u8] {
-    // SAFETY: any bytes are bytes, and the borrow is handed on.
+    // SAFETY: all bit patterns are valid bytes, and the lifetime is that of the borrow.
     unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), size_of_val(memory)) }
 }
 
@@ -185,7 +186,7 @@ impl Device for EmulatedDevice {
         self.bytes(to, bytes).copy_from_slice(&bytes_of(&mut staging)[..bytes]);
         self.staging = staging;
         self.before_upload = std::mem::take(&mut self.asked);
-        // Every now and then no call is late.
+        // In some cases no call is delayed.
         self.uploads += 1;
         if mixed(self.uploads).is_multiple_of(3) {
             self.catch_up();
@@ -229,11 +230,11 @@ impl Device for EmulatedDevice {
         let mut compiled = self.programs.iter().flat_map(|program| &program.kernels);
         let compiled =
             *compiled.find(|compiled| compiled.kernel.function == kernel.function).expect("all are compiled");
-        // SAFETY: it takes nothing, and gives a number.
+        // SAFETY: the function takes no arguments and returns a number.
         let args_bytes = unsafe { (compiled.args_bytes)() };
         let function = kernel.function;
         assert_eq!(args_bytes, args.len() as u64, "both sides lay out the arguments of {function} alike");
-        // The buffer is as aligned as the struct.
+        // The buffer is sufficiently aligned for the struct.
         let mut aligned = zeros(args.len());
         bytes_of(&mut aligned)[..args.len()].copy_from_slice(args);
         let form = form(self.launches);
@@ -258,21 +259,21 @@ impl Drop for EmulatedDevice {
 
 fn run(compiled: &Compiled, args: &[u128], [block, order]: [usize; 2], threads: usize) {
     let blocks = threads.div_ceil(block) as c_uint;
-    // SAFETY: it is the function of `emulator.h`; the arguments are what the kernel takes, and name memory of the
+    // SAFETY: it is the function of `emulator.h`; the arguments are those of the kernel, and refer to memory of the
     // device.
     let failure = unsafe {
         CStr::from_ptr((compiled.launch)(args.as_ptr().cast(), blocks, block as c_uint, order as c_int))
     };
-    // The kernel would hang on a GPU, or do anything.
+    // On a GPU, the kernel would hang or have undefined behaviour.
     assert!(failure.is_empty(), "{}: {}", compiled.kernel.function, failure.to_string_lossy());
 }
 
-/// A number out of step with a counter.
+/// A pseudorandom number for a counter.
 fn mixed(count: usize) -> usize {
     ((count as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
-/// Size of blocks, and order, of the launch with this number: out of step with repeated launches.
+/// Size of blocks, and order, for the launch with this number; they do not repeat in step with repeated launches.
 fn form(launch: usize) -> [usize; 2] {
     let form = mixed(launch) % (BLOCKS.len() * ORDERS);
     [BLOCKS[form / ORDERS], form % ORDERS]

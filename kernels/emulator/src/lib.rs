@@ -1,11 +1,11 @@
-//! A device for tests: the kernels' own sources, compiled for this processor by the C++ compiler and run here.
+//! A device for tests: the C++ compiler compiles the kernels' own sources for this processor.
 //!
-//! A launch takes threads and blocks in one of several orders, in blocks of one of several sizes, by the number of the
-//! launch. `emulator.h` has the waiting of threads for each other. Calls are carried out as late as possible, so that
-//! uploads come before kernels that were launched first. The calling thread runs a background stream.
+//! A launch runs threads and blocks in one of several orders, with one of several block sizes, depending on the number
+//! of the launch. `emulator.h` implements barriers between threads. Calls are executed as late as possible, so that
+//! uploads may run before kernels that were launched earlier. A background stream runs on the thread that calls it.
 //!
-//! Compiled libraries are kept beside the program of the test, under the hash of all their inputs. So each text is
-//! compiled once and not by every test.
+//! Compiled libraries are stored beside the test program, named by the hash of all their inputs. So each text is
+//! compiled once, and not by every test.
 #![allow(unsafe_code)]
 
 mod device;
@@ -22,11 +22,11 @@ pub use device::EmulatedDevice;
 /// Compiled kernels.
 pub struct Emulator {
     programs: Vec<Arc<Program>>,
-    /// True if a fault is planted in a kernel.
+    /// True if a kernel has an artificial fault.
     is_faulty: bool,
 }
 
-/// A program with its kernels.
+/// A compiled program with its kernels.
 struct Program {
     text: String,
     kernels: Vec<Compiled>,
@@ -46,14 +46,14 @@ impl Emulator {
         Self::of(&KERNELS)
     }
 
-    /// Compiles some kernels; those of a file must be adjacent.
+    /// Compiles some kernels; those of one file must be adjacent.
     pub fn of(kernels: &[Kernel]) -> Self {
         let programs = kernels.chunk_by(|one, other| one.source == other.source);
         let compile = |kernels: &[Kernel]| Arc::new(Program::compile(kernels, kernels[0].program()));
         Self { programs: programs.map(compile).collect(), is_faulty: false }
     }
 
-    /// The same kernels with one text in place of another: a planted fault.
+    /// Returns the same kernels with a text replaced: an artificial fault.
     pub fn with(&self, from: &str, to: &str) -> Self {
         let compile = |program: &Arc<Program>| {
             if !program.text.contains(from) {
@@ -65,7 +65,7 @@ impl Emulator {
         Self { programs: self.programs.iter().map(compile).collect(), is_faulty: true }
     }
 
-    /// A device with memory of its own, of at most `memory_max` bytes.
+    /// Returns a device with its own memory of at most `memory_max` bytes.
     pub fn device(&self, memory_max: usize) -> EmulatedDevice {
         EmulatedDevice::new(self.programs.clone(), self.is_faulty, memory_max)
     }
@@ -85,11 +85,11 @@ impl Devices for Emulator {
 
 impl Program {
     fn compile(kernels: &[Kernel], text: String) -> Self {
-        // SAFETY: the library has no initialisers. Two that load the same file share its variables, which are all
+        // SAFETY: the library has no initialisers. If two load the same file, they share its variables, which are all
         // thread-local.
         let library =
             unsafe { Library::new(compiled(kernels, &text)) }.expect("a library for this processor");
-        // SAFETY: `EMULATE` defines both for each kernel, and the library stays with them.
+        // SAFETY: `EMULATE` defines both for each kernel, and the library stays loaded with them.
         let compiled = |kernel: &Kernel| unsafe {
             let name = |what: &str| format!("{what}_{}", kernel.function);
             Compiled {
@@ -107,7 +107,7 @@ const OPTIONS: [&str; 10] = [
     "-O1",
     "-ffp-contract=off",
     "-pthread",
-    // The library takes jumps from stack to stack for a fault.
+    // Otherwise the C library would treat jumps between stacks as an error.
     "-U_FORTIFY_SOURCE",
     "-Wall",
     "-Werror",
@@ -116,11 +116,11 @@ const OPTIONS: [&str; 10] = [
     "-fPIC",
 ];
 
-/// The path of the library of these kernels, which is compiled if it is missing.
+/// Returns the path of the library of these kernels; compiles it if it is missing.
 fn compiled(kernels: &[Kernel], text: &str) -> PathBuf {
     static COMPILER: LazyLock<String> = LazyLock::new(|| run(Command::new("c++").arg("--version")));
-    // Threads that want the same library wait for the one that makes it. Processes may make it side by side, because
-    // the result is the same.
+    // Threads that want the same library wait for the one that compiles it. Processes may compile it concurrently,
+    // because the result is the same.
     static LIBRARIES: Mutex<BTreeMap<PathBuf, Arc<OnceLock<()>>>> = Mutex::new(BTreeMap::new());
     let emulate = |kernel: &Kernel| format!("EMULATE({}, {})\n", kernel.function, kernel.args);
     let emulated: String = kernels.iter().map(emulate).collect();
@@ -143,7 +143,7 @@ fn compiled(kernels: &[Kernel], text: &str) -> PathBuf {
     library
 }
 
-/// Compiles a library. The file appears whole.
+/// Compiles a library. The file appears only once it is complete.
 fn compile(folder: &Path, library: &Path, text: &str) {
     std::fs::create_dir_all(folder).expect("a folder beside the program of the test");
     let work = tempfile::tempdir_in(folder).expect("a temporary folder");

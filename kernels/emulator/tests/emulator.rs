@@ -1,4 +1,4 @@
-//! The guarantees of `emulator.h` for kernels, tested by small ones.
+//! Tests of `emulator.h`'s guarantees for kernels, with small kernels.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, cast_slice_mut};
 use warptape_emulator::Emulator;
 use warptape_kernels::device::{CudaSource, Device, Kernel};
 
-/// Number of launches, enough for all sizes of blocks in all orders more than once.
+/// Number of launches, enough for all block sizes in all orders more than once.
 const LAUNCHES: usize = 60;
 
 #[repr(C)]
@@ -48,7 +48,7 @@ impl Bench {
         Self { device, args: Args { count: values.len() as u64, values: at, out } }
     }
 
-    /// The result of a launch, in room of zeros.
+    /// The results of a launch, in zeroed memory.
     fn launch(&mut self, kernel: &Kernel, out: usize) -> Vec<u64> {
         self.device.clear(self.args.out, 8 * out).unwrap();
         self.device.launch(kernel, bytes_of(&self.args), self.args.count as usize).unwrap();
@@ -103,7 +103,7 @@ fn a_barrier_orders_threads_and_without_it_that_shows() {
     assert!(wrong(&emulator.with("__syncwarp();", ""), &NEIGHBOURS, values, &neighbours) > 0);
 }
 
-/// The results of `exchange` for a lane, in its order.
+/// The expected results of `exchange` for a lane, in its order.
 fn exchanged(values: &[u64], at: usize) -> [u64; 9] {
     let (warp, lane) = (&values[at - at % 32..][..32], at % 32);
     let odd = |value: &u64| value % 2;
@@ -155,12 +155,12 @@ fn threads_start_in_several_orders() {
     let emulator = Emulator::of(&SMALL);
     let mut bench = Bench::new(&emulator, &values(1_000));
     let mut orders: Vec<Vec<u64>> = (0..LAUNCHES).map(|_| bench.launch(&TICKETS, 1_001)).collect();
-    // Threads after the end may take numbers as well.
+    // Threads beyond the end may take numbers as well.
     orders.iter_mut().for_each(|order| order.truncate(1_000));
     assert!(orders.contains(&(0..1_000).collect()), "forwards");
     orders.sort();
     orders.dedup();
-    // Blocks of 32, 64 and 128, backwards and interleaved, one or more of them beside each other.
+    // Blocks of 32, 64 and 128 threads, backwards and interleaved, one at a time or several.
     assert!(orders.len() >= 6, "{} orders", orders.len());
 }
 
@@ -200,7 +200,7 @@ fn an_upload_comes_before_kernels_that_read_elsewhere() {
     let mut device = emulator.device(usize::MAX);
     let out = device.allocate(64 * 64).unwrap();
     let places = [device.allocate(64).unwrap(), device.allocate(64).unwrap()];
-    // Words by eight, as the kernel saw them; the next ones are uploaded before it is waited for.
+    // Each group of eight words as the kernel saw it; the next words are uploaded before the kernel is waited for.
     let mut seen = |place: &dyn Fn(usize) -> u64| -> Vec<u64> {
         let mut found = Vec::new();
         for (number, words) in words.chunks(8).enumerate() {

@@ -1,10 +1,10 @@
-//! Bars that closed, as columns, in the order of closing.
+//! Closed bars as columns, in the order of closing.
 
 use super::open::OpenBar;
 use super::quotes::Top;
 use crate::{RowKind, Rows};
 
-/// Trades of aggressive buyers and of aggressive sellers, in this order.
+/// Trades with aggressive buyers, and with aggressive sellers, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BySide {
     /// Sums of sizes.
@@ -103,7 +103,7 @@ impl ClosedBars {
         }
     }
 
-    /// Adds a bar of `slot` from start to end, with its bid and ask, that the row at `row` closed.
+    /// Adds a bar of `slot` from start to end, with its bid and ask, closed by the row at `row`.
     #[inline]
     pub(crate) fn push(
         &mut self,

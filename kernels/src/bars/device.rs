@@ -1,4 +1,4 @@
-//! Open bars as a device has them, and the arguments of the kernels that fold them.
+//! Open bars in a device's layout, and the arguments of the kernels that fold them.
 
 use bytemuck::{Pod, Zeroable, cast_slice, pod_read_unaligned};
 
@@ -22,7 +22,7 @@ pub struct DeviceBar {
     low_e9: i64,
     close_e9: i64,
     trades: [i64; AGGRESSORS],
-    /// 1 if it has a quote, else 0.
+    /// 1 if the bar has a quote, else 0.
     quoted: i64,
     quote_time_ns: i64,
     top: DeviceTop,
@@ -35,7 +35,7 @@ pub struct DeviceBar {
 pub(crate) struct DeviceTop {
     prices_e9: [i64; 2],
     sizes: [i64; 2],
-    /// One more than the exponent of the sizes; 0 if there are no orders.
+    /// Exponent of the sizes plus one; 0 if there are no orders.
     unit: i64,
 }
 
@@ -43,13 +43,13 @@ pub(crate) struct DeviceTop {
 const TOP_WORDS: usize = size_of::<DeviceTop>() / 8;
 
 impl DeviceTop {
-    /// The device's form of a quote.
+    /// Converts a quote to the device's layout.
     fn of_quote(top: Top) -> Self {
         let Top { prices_e9, sizes, exponent } = top;
         Self { prices_e9, sizes, unit: i64::from(exponent) + 1 }
     }
 
-    /// The device's form of the last quote of a slot, which may have had none.
+    /// Converts the last quote of a slot, which may have had none, to the device's layout.
     fn of_slot(top: Top) -> Self {
         if top == Top::NONE { Self::default() } else { Self::of_quote(top) }
     }
@@ -84,7 +84,7 @@ pub struct DeviceQuotePart {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct DeviceTrade {
-    /// The place, then four bits with the exponent of the size, and two with the aggressor.
+    /// The place, followed by four bits with the exponent of the size, and two with the aggressor.
     place_kind: u32,
     row: u32,
     time_ns: i64,
@@ -93,7 +93,7 @@ pub(crate) struct DeviceTrade {
 }
 
 impl DeviceTrade {
-    /// Number of places that fit into the bits that a kind leaves.
+    /// Number of places that fit into the remaining bits of `place_kind`.
     pub const PLACES_MAX: usize = 1 << 26;
 
     pub fn new(place: u32, kind: RowKind, row: u32, [time_ns, price_e9, size]: [i64; 3]) -> Self {
@@ -124,11 +124,11 @@ pub(crate) struct DeviceMark {
     pub time_ns: i64,
 }
 
-/// Number of trades that one thread of `fold_runs` folds, and of quotes that one of `fold_quotes` does.
+/// Number of trades that one thread of `fold_runs` folds, and of quotes that one thread of `fold_quotes` folds.
 pub const RUN: usize = 32;
 
-/// Arguments of the kernels that fold bars: `FoldArgs` of `bars.cu`. All but `kind`, `parameter`, `places`,
-/// `allowed_lateness_ns`, `trades`, `quotes`, `open_max` and `closed_max` are addresses.
+/// Arguments of the kernels that fold bars: `FoldArgs` of `bars.cu`. All fields are addresses except `kind`,
+/// `parameter`, `places`, `allowed_lateness_ns`, `trades`, `quotes`, `open_max` and `closed_max`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[expect(missing_docs, reason = "bars.cu says what each one is")]
@@ -165,8 +165,8 @@ pub struct FoldArgs {
 }
 
 impl FoldArgs {
-    /// The arguments that follow from the specification: the condition that closes a bar, and the greatest number of
-    /// open bars.
+    /// The arguments determined by the specification: the condition that closes a bar, and the greatest number of open
+    /// bars.
     pub fn new(spec: BarSpec, allowed_lateness_ns: i64) -> Self {
         let (kind, parameter) = match spec {
             BarSpec::Time { interval_ns } => (0, interval_ns),
@@ -179,7 +179,7 @@ impl FoldArgs {
 }
 
 impl BarSlab {
-    /// Open bars of a slot as a device has them, by ascending number.
+    /// Open bars of a slot in the device's layout, by ascending number.
     pub(crate) fn open_bars(&self, slot: usize) -> Vec<DeviceBar> {
         match &self.open {
             OpenBars::Time(bars) => {
@@ -191,7 +191,7 @@ impl BarSlab {
         }
     }
 
-    /// Sets the open bars of a slot that has none, by ascending number.
+    /// Sets the open bars of a slot that has none yet, by ascending number.
     pub(crate) fn set_open_bars(&mut self, slot: usize, open: &[DeviceBar]) {
         for bar in open {
             match &mut self.open {
@@ -202,7 +202,7 @@ impl BarSlab {
     }
 }
 
-/// Number of words of a slot's quotes under a specification. Time bars keep bid and ask. Other bars keep a ring: its
+/// Number of words for a slot's quotes under a specification. Time bars keep bid and ask. Other bars keep a ring: its
 /// beginning, the number of quotes, and a mark if one was forgotten. Each quote has its event time, bid and ask.
 pub(crate) fn quote_words(spec: BarSpec) -> usize {
     match spec {
@@ -211,12 +211,12 @@ pub(crate) fn quote_words(spec: BarSpec) -> usize {
     }
 }
 
-/// Words before the quotes of a ring, and of each quote.
+/// Number of words before the quotes of a ring. Below: words of each quote.
 const RING_HEAD: usize = 3;
 const QUOTE_WORDS: usize = 1 + TOP_WORDS;
 
 impl BarSlab {
-    /// Quotes of a slot as a device has them.
+    /// Quotes of a slot in the device's layout.
     pub(crate) fn quotes(&self, slot: usize) -> Vec<i64> {
         match &self.open {
             OpenBars::Time(bars) => cast_slice(&[DeviceTop::of_slot(bars.last_quote(slot))]).to_vec(),
@@ -233,7 +233,7 @@ impl BarSlab {
         }
     }
 
-    /// Sets the quotes of a slot, given as a device has them.
+    /// Sets the quotes of a slot, given in the device's layout.
     pub(crate) fn set_quotes(&mut self, slot: usize, words: &[i64]) {
         let top = |words: &[i64]| pod_read_unaligned::<DeviceTop>(cast_slice(words)).top();
         match &mut self.open {

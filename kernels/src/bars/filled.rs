@@ -9,7 +9,7 @@ use crate::StateError;
 use crate::rows::{RowKind, Rows};
 use crate::state::{get_u8, put_u8};
 
-/// The condition that fills a bar.
+/// The condition under which a bar is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
     Trades(i64),
@@ -21,7 +21,7 @@ pub(crate) enum Fill {
 pub(crate) struct FilledBars {
     fill: Fill,
     allowed_lateness_ns: i64,
-    /// The open bar of each slot; without trades if none is open.
+    /// The open bar of each slot; a bar without trades if none is open.
     open: Vec<OpenBar>,
     /// The recent quotes of each slot.
     quotes: Vec<RecentQuotes>,
@@ -90,7 +90,7 @@ impl FilledBars {
         self.open[slot] = bar;
     }
 
-    /// Sets the bar and the quotes of a slot to those of a slot of other bars.
+    /// Copies the bar and the quotes of a slot from another value.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         self.open[to] = from.open[slot];
         self.quotes[to] = from.quotes[slot].clone();

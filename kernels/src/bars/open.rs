@@ -1,4 +1,4 @@
-//! One open bar: its changes by trades and quotes, and its bytes.
+//! One open bar: how trades and quotes change it, and its encoding.
 
 use super::quotes::Quote;
 use crate::StateError;
@@ -11,7 +11,7 @@ pub(crate) const NOTIONAL_TOO_LARGE: i128 = i128::MIN;
 /// Number of entries by [`Aggressor`](crate::Aggressor).
 pub(super) const AGGRESSORS: usize = 3;
 
-/// The unit in which the size of a trade is counted, in 1e-9, by the exponent.
+/// Unit of trade sizes in 1e-9, by exponent.
 const SIZE_UNITS: [i128; SIZE_EXPONENT_MAX as usize + 1] = {
     let mut units = [1; SIZE_EXPONENT_MAX as usize + 1];
     let mut exponent = 1;
@@ -30,7 +30,7 @@ pub(crate) struct Trade {
     pub size_e9: i128,
     /// Price times size, modulo 2^128.
     pub notional_e18: i128,
-    /// The aggressor, as a number.
+    /// Number of the aggressor.
     pub aggressor: u32,
 }
 
@@ -54,17 +54,17 @@ impl Trade {
     }
 }
 
-/// A bar that is not closed yet. A bar without trades closes without a result, and is kept for its quote alone; one
+/// A bar that is not closed yet. A bar without trades closes without a result, and is kept only for its quote; a bar
 /// with neither is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenBar {
     /// Sums of sizes by [`Aggressor`](crate::Aggressor).
     pub volumes_e9: [i128; AGGRESSORS],
-    /// Sum of price times size modulo 2^128, whose order does not matter: see [`OpenBar::notional_e18`].
+    /// Sum of price times size modulo 2^128, which does not depend on the order: see [`OpenBar::notional_e18`].
     pub notional_e18: i128,
-    /// Event time of the trade of the open price.
+    /// Event time of the trade with the open price.
     pub open_time_ns: i64,
-    /// Event time of the trade of the close price.
+    /// Event time of the trade with the close price.
     pub close_time_ns: i64,
     pub open_e9: i64,
     pub high_e9: i64,
@@ -77,7 +77,7 @@ pub(crate) struct OpenBar {
 }
 
 impl OpenBar {
-    /// The bar of a first trade.
+    /// Makes a bar of its first trade.
     #[inline(always)]
     pub fn of_trade(trade: Trade) -> Self {
         let Trade { time_ns, price_e9, size_e9, notional_e18, aggressor } = trade;
@@ -98,7 +98,7 @@ impl OpenBar {
         bar
     }
 
-    /// True if it has no trades.
+    /// True if the bar has no trades.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.trades == [0; AGGRESSORS]
@@ -117,7 +117,7 @@ impl OpenBar {
         unknown.saturating_add(buyers).saturating_add(sellers)
     }
 
-    /// Takes a quote that arrived after those before, and keeps it if it is the last by event time.
+    /// Adds a quote, which arrived after all earlier ones, and keeps it if it is the last by event time.
     #[inline(always)]
     pub fn add_quote(&mut self, quote: Quote) {
         if self.quote.is_none_or(|last| quote.time_ns >= last.time_ns) {
@@ -125,7 +125,7 @@ impl OpenBar {
         }
     }
 
-    /// Adds a trade; open and close are by event time, and by arrival among equals.
+    /// Adds a trade; open and close are by event time, and by arrival if times are equal.
     #[inline(always)]
     pub fn add_by_event_time(&mut self, trade: Trade) {
         let Trade { time_ns, price_e9, .. } = trade;
@@ -152,7 +152,7 @@ impl OpenBar {
     fn add_sums(&mut self, trade: Trade) {
         self.high_e9 = self.high_e9.max(trade.price_e9);
         self.low_e9 = self.low_e9.min(trade.price_e9);
-        // Sizes are not negative, so a saturating sum does not depend on their order either.
+        // Sizes are not negative, so a saturating sum does not depend on the order either.
         let volume_e9 = &mut self.volumes_e9[trade.aggressor as usize];
         *volume_e9 = volume_e9.saturating_add(trade.size_e9);
         self.notional_e18 = self.notional_e18.wrapping_add(trade.notional_e18);

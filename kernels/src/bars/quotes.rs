@@ -1,4 +1,4 @@
-//! Quotes by event time, and the choice of a bar's quote.
+//! Quotes by event time, and the selection of a bar's quote.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,10 @@ use crate::StateError;
 use crate::rows::{ABSENT, Rows, SIZE_EXPONENT_MAX};
 use crate::state::{get_i64, get_u8, get_u32, put_i64, put_u8, put_u32};
 
-/// The most quotes that bars by count or volume keep for a slot.
+/// Most quotes of a slot that bars by count or volume keep.
 pub const RECENT_QUOTES_MAX: usize = 256;
 
-/// Marks the size of a side of a quote that is no longer kept.
+/// Special size of both sides of a quote that is no longer kept.
 pub const FORGOTTEN: i64 = -2;
 
 /// A slot's best bid and ask.
@@ -17,7 +17,7 @@ pub const FORGOTTEN: i64 = -2;
 pub(crate) struct Top {
     /// Bid and ask price; 0 for a side without orders.
     pub prices_e9: [i64; 2],
-    /// Their sizes in `10^exponent` of 1e-9; 0 if they are unknown, or [`ABSENT`].
+    /// Sizes of bid and ask in `10^exponent` of 1e-9; 0 if they are unknown, or [`ABSENT`].
     pub sizes: [i64; 2],
     pub exponent: u32,
 }
@@ -28,7 +28,7 @@ impl Top {
     /// A quote that is no longer kept.
     pub const FORGOTTEN: Self = Self { prices_e9: [0; 2], sizes: [FORGOTTEN; 2], exponent: 0 };
 
-    /// Sizes in 1e-9; the marks for absent and forgotten sizes stay as they are.
+    /// Sizes in 1e-9; the special values for absent and forgotten sizes stay unchanged.
     pub fn sizes_e9(&self) -> [i128; 2] {
         let unit = 10_i128.pow(self.exponent);
         self.sizes.map(|size| if size < 0 { size.into() } else { i128::from(size) * unit })
@@ -91,20 +91,20 @@ impl Quote {
     }
 }
 
-/// A slot's newest quotes by event time: those that later trades may ask for, at most [`RECENT_QUOTES_MAX`].
+/// A slot's newest quotes by event time: those that later trades may need, at most [`RECENT_QUOTES_MAX`].
 ///
-/// A bar by count or volume ends at a trade, at any event time. A trade that is not late is at most the allowed
-/// lateness older than the slot's newest quote. So one of all quotes from before that time is enough.
+/// A bar by count or volume ends at a trade, at any event time. A trade that is not late is older than the slot's
+/// newest quote by at most the allowed lateness. So a single quote from before that time is enough.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecentQuotes {
-    /// Ascending by event time, and by arrival among equals.
+    /// Quotes, ascending by event time, and by arrival if times are equal.
     quotes: VecDeque<Quote>,
-    /// True if a quote was dropped that a trade might have asked for.
+    /// True if a dropped quote might have been needed by a trade.
     pub has_forgotten: bool,
 }
 
 impl RecentQuotes {
-    /// Adds a quote that arrived after those before.
+    /// Adds a quote, which arrived after all earlier ones.
     #[inline]
     pub fn add(&mut self, quote: Quote, allowed_lateness_ns: i64) {
         let newer = self.quotes.iter().rev().take_while(|kept| kept.time_ns > quote.time_ns).count();
@@ -162,7 +162,7 @@ impl RecentQuotes {
 }
 
 impl FromIterator<Quote> for RecentQuotes {
-    /// Collects kept quotes, which come oldest first.
+    /// Collects quotes, which must be in the order of age, oldest first.
     fn from_iter<I: IntoIterator<Item = Quote>>(quotes: I) -> Self {
         Self { quotes: quotes.into_iter().collect(), has_forgotten: false }
     }

@@ -43,7 +43,7 @@ impl BarSlab {
         Self { spec, slots: 0, open }
     }
 
-    /// Makes room for `slots` slots; there are never fewer than before.
+    /// Makes room for `slots` slots; the number never decreases.
     pub fn resize(&mut self, slots: usize) {
         self.slots = self.slots.max(slots);
         match &mut self.open {
@@ -52,7 +52,7 @@ impl BarSlab {
         }
     }
 
-    /// True if bars are open that a watermark will close.
+    /// True if open bars exist that a watermark will close.
     pub fn has_open_time_bars(&self) -> bool {
         match &self.open {
             OpenBars::Time(bars) => bars.has_open(),
@@ -68,7 +68,7 @@ impl BarSlab {
         }
     }
 
-    /// Sets the state of a slot, which has none so far, to that of a slot of a slab of the same kind.
+    /// Sets the state of a slot, which has none yet, to that of a slot in a slab of the same kind.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         match (&mut self.open, &from.open) {
             (OpenBars::Time(bars), OpenBars::Time(from)) => bars.copy_slot(to, from, slot),
@@ -79,8 +79,8 @@ impl BarSlab {
 
     /// Folds the trades and quotes of `range` and adds the bars that trades and watermarks close to `closed`.
     ///
-    /// Panics at a slot without room, and if more time bars are open than the lateness allows. The maker of rows leaves
-    /// out late ticks, and puts a watermark row before each tick that moves the watermark over a boundary.
+    /// Panics at a slot without room, and if more time bars are open than the lateness allows. The caller must leave
+    /// out late ticks, and put a watermark row before each tick that moves the watermark over a boundary.
     pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
         match &mut self.open {
             OpenBars::Time(bars) => bars.fold(rows, range, closed),
@@ -88,7 +88,7 @@ impl BarSlab {
         }
     }
 
-    /// Adds the state's bytes: equal states have equal bytes.
+    /// Appends the state's bytes; equal states have equal bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         put_head(out, STATE_VERSION, self.slots);
         let (kind, parameter) = kind_and_parameter(self.spec);
@@ -100,8 +100,8 @@ impl BarSlab {
         }
     }
 
-    /// Reads the bytes of [`BarSlab::write`] for the same specification, lateness and number of slots, and moves
-    /// `bytes` after it.
+    /// Reads the bytes of [`BarSlab::write`] for the same specification, lateness and number of slots, and advances
+    /// `bytes`.
     pub fn read(
         spec: BarSpec,
         allowed_lateness_ns: i64,

@@ -43,10 +43,10 @@ pub enum BarSpec {
     },
 }
 
-/// Reasons for which a text or a specification is refused.
+/// The reason for refusing a text or a specification.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BarSpecError {
-    /// The text has none of the known forms.
+    /// The text has none of the valid forms.
     #[error(
         "`{text}` is no bar specification: write a time (`250ms`, `1s`, `5m`, `1h`), `tick:100` or `volume:0.5`"
     )]
@@ -61,10 +61,10 @@ pub enum BarSpecError {
         text: String,
         /// Name of the number.
         what: &'static str,
-        /// The bound that it must be below.
+        /// The bound: the number must be below it.
         limit: &'static str,
     },
-    /// The interval is too short for the lateness.
+    /// The interval is too short for the allowed lateness.
     #[error(
         "`{spec}`: with an allowed lateness of {allowed_lateness_ns} ns, up to {open} bars of a symbol can \
          be open, but the limit is {OPEN_BARS_MAX}. Use a longer interval or less lateness"
@@ -72,15 +72,15 @@ pub enum BarSpecError {
     Open {
         /// The specification.
         spec: BarSpec,
-        /// The lateness.
+        /// The allowed lateness.
         allowed_lateness_ns: i64,
-        /// Bars that could be open.
+        /// Number of bars that could be open.
         open: i64,
     },
 }
 
 impl BarSpec {
-    /// Checks that the specification can be folded when ticks may be late by as much as `allowed_lateness_ns`.
+    /// Checks that the specification can be folded if ticks may be late by `allowed_lateness_ns`.
     pub fn check(self, allowed_lateness_ns: i64) -> Result<(), BarSpecError> {
         let positive = match self {
             Self::Time { interval_ns } => interval_ns,
@@ -98,9 +98,9 @@ impl BarSpec {
         Ok(())
     }
 
-    /// Greatest number of bars of one slot that can be open at once. At a tick at time t, bars that end at t − lateness
-    /// or before are closed, and no earlier tick was later. So the bars of (t − lateness ..= t) are open, at most
-    /// ⌊lateness / interval⌋ + 2.
+    /// Greatest number of bars of one slot that can be open at once. At a tick at time t, all bars that end at t −
+    /// lateness or earlier are closed, and no earlier tick was later than t. So the open bars cover t − lateness ..= t,
+    /// and there are at most ⌊lateness / interval⌋ + 2.
     pub(crate) fn open_bars_max(self, allowed_lateness_ns: i64) -> i64 {
         match self {
             Self::Time { interval_ns } => (allowed_lateness_ns.max(0) / interval_ns).saturating_add(2),
@@ -170,7 +170,7 @@ impl From<BarSpec> for String {
     }
 }
 
-/// Digits as a number; `None` if it does not fit.
+/// Reads digits as a number; `None` if it does not fit.
 fn whole(text: &str, digits: &str) -> Result<Option<i64>, BarSpecError> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(BarSpecError::Form { text: text.to_owned() });
@@ -185,7 +185,7 @@ fn positive(text: &str, number: Option<i64>, what: &'static str) -> Result<i64, 
     }
 }
 
-/// A decimal number with up to nine decimals.
+/// Reads a decimal number with up to nine decimals.
 fn volume_e9(text: &str, number: &str) -> Result<i64, BarSpecError> {
     let (units, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if fraction.len() > 9 {

@@ -9,36 +9,36 @@ use crate::StateError;
 use crate::rows::{RowKind, Rows};
 use crate::state::{get_i64, get_u8, get_u32, put_i64, put_u8, put_u32};
 
-/// Open bars of one interval, oldest first. The lateness that the watermark allows bounds their number.
+/// Open bars of one interval, oldest first. Their number is bounded by the lateness that the watermark allows.
 #[derive(Clone, Debug)]
 pub(crate) struct TimeBars {
     interval_ns: i64,
-    /// The most bars that may be open at once.
+    /// Most bars that may be open at once.
     open_max: i64,
     slots: usize,
     /// Open bars, ascending by number.
     open: Vec<OpenRow>,
-    /// Spare rows without bars, for those that open next.
+    /// Empty rows, to be reused for the next bars.
     spare: Vec<OpenRow>,
     /// The last quote before all open bars, by slot.
     last_quotes: Vec<Top>,
 }
 
-/// The bars of all slots with the same number. Slots with neither trades nor quotes in it have no bar.
+/// The bars of all slots with the same number. A slot without trades and quotes in that time has no bar.
 #[derive(Clone, Debug, Default)]
 struct OpenRow {
-    /// The bar spans event times `number · interval .. (number + 1) · interval`.
+    /// Number of the bar, which spans the event times `number · interval .. (number + 1) · interval`.
     number: i64,
     /// Place of a slot's bar in `bars`, counted from 1; 0 if the slot has none.
     places: Vec<u32>,
     /// Bars in the order of their first tick; none is empty.
     bars: Vec<OpenBar>,
-    /// The slots of the bars.
+    /// Slots of the bars, in the same order.
     touched: Vec<u32>,
 }
 
 impl OpenRow {
-    /// The bar of a slot, to which something must be added; it is empty if the slot had none so far.
+    /// The bar of a slot, for adding to it; it is empty if the slot had none yet.
     #[inline(always)]
     fn bar_mut(&mut self, slot: u32) -> &mut OpenBar {
         let place = &mut self.places[slot as usize];
@@ -56,10 +56,11 @@ impl OpenRow {
     }
 }
 
-/// Bars for which an empty row keeps room, so that a bar that once had all symbols does not hold on to their memory.
+/// Most bars for which an empty row keeps memory. Without the limit, a row that once had bars of all symbols would keep
+/// memory for all.
 const SPARE_BARS_MAX: usize = 64;
 
-/// The open bar of the last tick, in which the next one is looked for first.
+/// The open bar of the last tick, which is tried first for the next tick.
 #[derive(Clone, Copy)]
 struct Current {
     position: usize,
@@ -68,7 +69,7 @@ struct Current {
 }
 
 impl Current {
-    /// The mark of no bar: no event time lies in it.
+    /// No bar: no event time is within it.
     const NONE: Self = Self { position: 0, start_ns: 0, end_ns: 0 };
 }
 
@@ -127,7 +128,7 @@ impl TimeBars {
         }
     }
 
-    /// The open bar at an event time, which is opened if it does not exist.
+    /// The open bar at an event time; opens it if it does not exist.
     fn bar_at(&mut self, time_ns: i64) -> Current {
         let number = time_ns.div_euclid(self.interval_ns);
         let position = match self.open.binary_search_by_key(&number, |row| row.number) {
@@ -149,8 +150,8 @@ impl TimeBars {
         Current { position, start_ns: self.start_ns(number), end_ns: self.end_ns(number) }
     }
 
-    /// Closes the bars that end at the watermark or before, oldest first. So a bar without a quote of its own has the
-    /// last one before it.
+    /// Closes the bars that end at the watermark or earlier, oldest first. In this order, a bar without a quote of its
+    /// own gets the last one before it.
     fn close(&mut self, watermark_ns: i64, rows: &Rows, cause: usize, closed: &mut ClosedBars) {
         let count = self.open.iter().take_while(|row| self.end_ns(row.number) <= watermark_ns).count();
         for position in 0..count {
@@ -189,7 +190,7 @@ impl TimeBars {
         self.open.iter().filter_map(move |row| Some((row.number, row.bar(slot)?)))
     }
 
-    /// Sets the bar with this number of a slot, which must not have it yet.
+    /// Sets the bar with this number for a slot that does not have it yet.
     pub fn set_bar(&mut self, slot: usize, number: i64, bar: OpenBar) {
         let position = self.bar_at(self.start_ns(number)).position;
         *self.open[position].bar_mut(slot as u32) = bar;
@@ -205,7 +206,7 @@ impl TimeBars {
         self.open.iter().flat_map(|row| &row.bars).filter(|bar| !bar.is_empty()).count()
     }
 
-    /// Sets the bars and the quote of a slot that has none to those of a slot of other bars.
+    /// Copies the bars and the quote of a slot from another value; the slot has none yet.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         self.set_last_quote(to, from.last_quote(slot));
         from.of_slot(slot).for_each(|(number, bar)| self.set_bar(to, number, *bar));
@@ -295,7 +296,7 @@ impl TimeBars {
     }
 }
 
-/// Lengthens a list, with room for a quarter more: doubling would leave half of the memory of all slots unused.
+/// Extends a list, and reserves room for a quarter more. Doubling would leave half of the memory of all slots unused.
 fn grow<T: Clone>(list: &mut Vec<T>, len: usize, value: T) {
     if len > list.capacity() {
         list.reserve_exact(len + len / 4 - list.len());

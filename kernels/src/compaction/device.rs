@@ -1,4 +1,4 @@
-//! Arguments of the kernels that put closed bars in order.
+//! Arguments of the kernels that sort closed bars.
 
 use bytemuck::{Pod, Zeroable};
 

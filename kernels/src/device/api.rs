@@ -1,43 +1,44 @@
-//! A device as its host sees it: memory, copies, and kernels that run.
+//! The host's interface to a device: memory, copies, and running kernels.
 
 use thiserror::Error;
 
 use super::Kernel;
 
-/// Downloads that may be under way at once: those of a batch and of the one before it.
+/// Most downloads under way at once: those of a batch and of the previous one.
 pub const DOWNLOADS_MAX: usize = 2;
 
 /// An address in a device's memory.
 pub type Address = u64;
 
-/// A device: its memory, and the kernels that it runs. Everything happens in the order of the calls, with one
-/// exception. An upload need not wait for calls since the upload before it, if no memory was allocated in between. So
-/// uploads that alternate between two places run beside the kernels. Only downloads make the caller wait. A device that
-/// has failed once fails for ever.
+/// A device: its memory, and the kernels that it runs. All calls take effect in their order, with one exception. An
+/// upload need not wait for calls since the previous upload, if no memory was allocated in between. So uploads that
+/// alternate between two places run concurrently with kernels. Only downloads make the caller wait. A device that has
+/// failed once returns errors for ever.
 pub trait Device: Send {
-    /// New memory of zeros, aligned for anything.
+    /// Allocates zeroed memory, with an alignment that suits any type.
     fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError>;
 
     /// Frees memory of [`Device::allocate`].
     fn free(&mut self, address: Address) -> Result<(), DeviceError>;
 
-    /// Host memory of this many bytes, aligned for anything, to be filled and uploaded; its content is undefined.
+    /// Host memory of this many bytes, to be filled and uploaded, with an alignment that suits any type; its content is
+    /// undefined.
     fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError>;
 
-    /// Copies the first `bytes` bytes of the last memory of [`Device::staging`] to an address.
+    /// Copies the first `bytes` bytes of the memory last returned by [`Device::staging`] to an address.
     fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError>;
 
     /// Copies bytes to the host once all earlier calls are done.
     fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Begins to copy bytes to the host, at most [`DOWNLOADS_MAX`] times at once.
+    /// Begins to copy bytes to the host; at most [`DOWNLOADS_MAX`] such copies may be under way.
     fn begin_download(&mut self, from: Address, bytes: usize) -> Result<(), DeviceError>;
 
     /// Waits for the copy that was begun first, and returns its bytes.
     fn end_download(&mut self) -> Result<&[u8], DeviceError>;
 
-    /// Copies bytes to the host as they were when the last copy that [`Device::end_download`] returned was begun. Calls
-    /// since then are not waited for.
+    /// Copies bytes to the host as they were when the copy that [`Device::end_download`] returned last had begun. It
+    /// does not wait for calls since then.
     fn download_ended(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
     /// Sets bytes to zero.
@@ -46,9 +47,9 @@ pub trait Device: Send {
     /// Runs a kernel with at least this many threads. `args` are the bytes of its argument struct.
     fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError>;
 
-    /// Another stream of the device, of the lowest priority, for the work of another thread: kernels of this stream go
-    /// first. Its calls have an order of their own, beside this stream, and it must use only memory that it allocated.
-    /// Once either of the two has failed, both have.
+    /// Opens another stream of the device, of the lowest priority, for the work of another thread: kernels of this
+    /// stream run first. Its calls have their own order, and may only use memory that it allocated. If one of the two
+    /// streams fails, both have failed.
     fn background(&mut self) -> Result<Box<dyn Device>, DeviceError>;
 }
 
@@ -70,7 +71,7 @@ pub struct Sample {
     pub utilization_percent: Option<u32>,
     /// Memory in use, bytes.
     pub memory_used_bytes: Option<u64>,
-    /// Memory that nobody uses, bytes.
+    /// Unused memory, bytes.
     pub memory_free_bytes: Option<u64>,
     /// Temperature of the chip, °C.
     pub temperature_c: Option<u32>,
@@ -86,12 +87,12 @@ pub struct Sample {
     pub throttle_bits: Option<u64>,
     /// Uncorrected memory errors since the driver was loaded.
     pub ecc_errors_uncorrected: Option<u64>,
-    /// The last critical Xid error of the device since the sample before; after it, no result of the device can be
-    /// trusted. The first sample begins to look for such errors.
+    /// The last critical Xid error of the device since the previous sample; after it, no result of the device can be
+    /// trusted. The first sample begins the watch for such errors.
     pub xid: Option<u64>,
 }
 
-/// No devices at all.
+/// A source without devices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoDevices;
 
@@ -118,10 +119,10 @@ pub enum DeviceError {
     OutOfMemory {
         /// Its name.
         device: String,
-        /// Bytes asked for at once.
+        /// Bytes requested in one allocation.
         wanted_bytes: usize,
     },
-    /// The device does not accept a kernel, which is a fault of this build.
+    /// The device does not accept a kernel, which is a defect of this build.
     #[error("{device} does not take the kernel {kernel}: {reason}")]
     Kernel {
         /// The device's name.
@@ -131,7 +132,7 @@ pub enum DeviceError {
         /// Text of the compiler or the driver.
         reason: String,
     },
-    /// A call failed; the device cannot be used any more.
+    /// A call failed, and the device cannot be used any more.
     #[error("{device} failed in {call}: {reason}")]
     Failed {
         /// Its name.
@@ -141,7 +142,7 @@ pub enum DeviceError {
         /// Text of the driver.
         reason: String,
     },
-    /// The device has no room for bars. The configuration excludes that, so its state is damaged.
+    /// The device has no room for bars. The configuration excludes this, so the device's state is damaged.
     #[error(
         "{device} has no room for the bars of a batch, which the configuration excludes: its state is void"
     )]

@@ -23,14 +23,14 @@ use crate::compaction::{CompactionArgs, GATHER_THREADS, TILE};
 use crate::indicators::device::IndicatorArgs;
 use crate::signals::device::SignalArgs;
 
-/// Up to this many bytes, room is made for the greatest number of open bars without counting them. Above it they are
-/// counted first, because few of the possible ones are open.
+/// Bytes up to which memory for the greatest number of open bars is allocated without counting them. Above it they are
+/// counted first, because usually few of them are open.
 const OPEN_BYTES_UNASKED: usize = 64 << 20;
 
-/// Number of closed bars, and 1 if there was no room for one of them, else 0.
+/// Number of closed bars. Second, 1 if there was no room for one of them, else 0.
 type Counters = [u32; 2];
 
-/// Number of closed bars that the first download covers beyond the expected ones.
+/// Number of closed bars that the first download covers in addition to the expected ones.
 const CLOSED_MORE: usize = 64;
 /// Most closed bars that the first download covers, before their number is known.
 const GUESS_MAX: usize = 16_384;
@@ -41,17 +41,17 @@ pub struct StagedBatch {
     args: FoldArgs,
 }
 
-/// A batch whose kernels run, or are about to.
+/// A batch whose kernels are running or about to run.
 pub struct RunningBatch {
-    /// Memory for data that kernels pass to each other; `None` if there are no slots.
+    /// Memory for data passed between kernels; `None` if there are no slots.
     work: Option<BatchMemory>,
-    /// Number of bars whose download is under way.
+    /// Number of bars covered by the download under way.
     guess: usize,
 }
 
 /// Addresses of data that kernels pass to each other and to the host.
 struct BatchMemory {
-    /// Number of bars closed so far, by place. The counters lie after it, and the bars in order after them.
+    /// Number of bars closed so far, by place. The counters come after it, and the ordered bars after these.
     closed_by_place: Address,
     counters: Address,
     ordered: Address,
@@ -66,7 +66,7 @@ struct BatchMemory {
 }
 
 impl DeviceSlab {
-    /// Brings rows of groups to the device, each group once, for the next run.
+    /// Uploads rows of groups for the next run; each group occurs once.
     pub fn stage(&mut self, groups: &[GroupRows<'_>]) -> Result<StagedBatch, DeviceError> {
         let rows = StagedRows::count(groups);
         let bytes = rows.bytes();
@@ -76,7 +76,7 @@ impl DeviceSlab {
         Ok(StagedBatch { args })
     }
 
-    /// Runs the rows that were staged last, and waits for the bars that they close.
+    /// Runs the rows that were staged last, and waits for the closed bars.
     pub fn run(&mut self, batch: &StagedBatch) -> Result<Vec<DeviceClosedBar>, DeviceError> {
         let running = self.begin(batch)?;
         self.finish(running)
@@ -107,14 +107,13 @@ impl DeviceSlab {
         self.launch(&SCAN_PLACES, &compaction, places)?;
         self.launch(&SCAN_TILES, &compaction, 1)?;
         self.launch(&GATHER_BARS, &compaction, GATHER_THREADS * guess)?;
-        // The counters lie in front of the bars, in a piece as large as the alignment.
+        // The counters come before the bars, in a part as large as the alignment.
         self.device.begin_download(work.counters, ALIGNMENT + guess * size_of::<DeviceClosedBar>())?;
         Ok(RunningBatch { work: Some(work), guess })
     }
 
-    /// Waits for the batch that was begun first. Returns its closed bars by place, and those of a place by
-    /// specification in the order in which they closed. A bar's place counts the slots of all groups, and its row all
-    /// their rows.
+    /// Waits for the batch that was begun first. Returns its closed bars by place, then by specification, then in the
+    /// order of closing. Places are numbered over the slots of all groups, and rows over the rows of all groups.
     pub fn finish(&mut self, batch: RunningBatch) -> Result<Vec<DeviceClosedBar>, DeviceError> {
         let RunningBatch { work: Some(work), guess } = batch else { return Ok(Vec::new()) };
         let (head, bars) = self.device.end_download()?.split_at(ALIGNMENT);
@@ -134,7 +133,7 @@ impl DeviceSlab {
         Ok(closed_bars)
     }
 
-    /// Memory for a batch, in which nothing is counted yet.
+    /// Allocates memory for a batch, with counters of zero.
     fn work_for(&mut self, rows: &FoldArgs) -> Result<BatchMemory, DeviceError> {
         let (places, trades, quotes) = (rows.places as usize, rows.trades as usize, rows.quotes as usize);
         let closed_max = self.closed_max(rows.slot, places, trades)?;
@@ -166,7 +165,7 @@ impl DeviceSlab {
         })
     }
 
-    /// Folds rows under one specification, and advances indicators and zones by the closed bars.
+    /// Folds rows under one specification, and advances indicators and signals' zones by the closed bars.
     fn run_spec(&mut self, spec: usize, rows: &FoldArgs, work: &BatchMemory) -> Result<(), DeviceError> {
         let (places, trades, quotes) = (rows.places as usize, rows.trades as usize, rows.quotes as usize);
         let of_spec = FoldArgs::new(self.config.bars[spec], self.config.allowed_lateness_ns);
@@ -213,13 +212,13 @@ impl DeviceSlab {
         self.launch(&DETECT_SIGNALS, &signals, places)
     }
 
-    /// Number of bars that are copied before their number is known: a little more than last time, so that one copy is
+    /// Number of bars to copy before their number is known. It is a little more than in the last batch, so one copy is
     /// usually enough.
     fn guess(&self, work: &BatchMemory) -> usize {
         (self.closed_before + self.closed_before / 4 + CLOSED_MORE).min(GUESS_MAX).min(work.closed_max)
     }
 
-    /// Most bars of all specifications that this many trades can close.
+    /// Most bars, over all specifications, that this many trades can close.
     fn closed_max(&mut self, slot: Address, places: usize, trades: usize) -> Result<usize, DeviceError> {
         let mut closed_max = 0;
         for (number, spec) in self.config.bars.clone().into_iter().enumerate() {
@@ -236,7 +235,7 @@ impl DeviceSlab {
         Ok(closed_max)
     }
 
-    /// Number of open bars of the slots whose numbers are at an address.
+    /// Number of open bars of the slots whose numbers are stored at an address.
     fn open_bars(&mut self, spec: usize, slot: Address, places: usize) -> Result<usize, DeviceError> {
         let number = SPEC_FIELDS * spec + OPEN_COUNT;
         let (field, memory) = (self.fields[number], self.memory[number]);

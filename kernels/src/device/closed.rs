@@ -1,4 +1,4 @@
-//! Closed bars in a device's form, and their way into the host's columns.
+//! Closed bars in a device's layout, and their conversion to the host's columns.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -7,7 +7,8 @@ use crate::indicators::{INDICATORS, IndicatorColumns};
 use crate::rows::{RowKind, Rows};
 use crate::signals::{Detected, SignalParams};
 
-/// Indicator columns of a bar on a device. A bar's bytes must be a multiple of 16, so an odd number is rounded up.
+/// Indicator columns of a bar on a device. The size of a bar must be a multiple of 16 bytes, so an odd number of
+/// columns is rounded up.
 const COLUMNS: usize = INDICATORS.next_multiple_of(2);
 
 /// A closed bar, with the values of its indicators and the signals detected on it: `ClosedBar` of `device.cuh`.
@@ -50,8 +51,8 @@ pub struct ClosedBarsArgs {
 }
 
 impl DeviceClosedBar {
-    /// Adds the bar, which is of `slot` and was closed by the row at `row`, to the columns as the host's own kernels
-    /// would.
+    /// Adds the bar to the columns, as the host's own kernels would. It belongs to `slot`, and the row at `row` closed
+    /// it.
     pub fn receive(
         &self,
         slot: u32,

@@ -1,4 +1,4 @@
-//! Planted faults of devices, for tests and for demonstrations of a pipeline's behaviour.
+//! Artificial faults of devices, for tests and for demonstrations of a pipeline's behaviour.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use thiserror::Error;
 
 use super::{Address, Device, DeviceError, Devices, Kernel, Sample};
 
-/// A planted fault.
+/// An artificial fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The launch with this number, counted from 0, fails, and so does everything after it.
+    /// The launch with this number, counted from 0, fails, and so do all later calls.
     Launch(u64),
     /// The launch with this number takes this long; the next download waits for it.
     Hang(u64, Duration),
-    /// Allocations after this many find no memory.
+    /// Allocations after this many run out of memory.
     OutOfMemory(u64),
-    /// The device is gone after this many downloads; one that is begun and ended by two calls counts twice.
+    /// The device is lost after this many downloads; one that is begun and ended by two calls counts twice.
     Gone(u64),
-    /// The device is gone once this many bytes were uploaded.
+    /// The device is lost once this many bytes were uploaded.
     GoneAfterBytes(u64),
 }
 
-/// A text that names no fault.
+/// A text that is not a valid fault.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{0:?} is no fault of a device; write DEVICE=FAULT, such as cuda:0=launch:40. Faults are launch:N, hang:N:MILLISECONDS, \
@@ -59,12 +59,12 @@ pub struct FaultyDevices {
 }
 
 impl FaultyDevices {
-    /// Gives faults to devices by name. A name with `/background` after it means that device's stream for slices.
+    /// Adds faults to devices by name. A name followed by `/background` means the device's stream for slices.
     pub fn new(devices: Arc<dyn Devices>, faults: Vec<(String, Fault)>) -> Self {
         Self { devices, faults }
     }
 
-    /// Devices with the faults that a text names, such as `cuda:0=launch:40,cuda:1=hang:500:4000`.
+    /// Devices with the faults described by a text, such as `cuda:0=launch:40,cuda:1=hang:500:4000`.
     pub fn parse(devices: Arc<dyn Devices>, text: &str) -> Result<Self, FaultError> {
         let fault = |part: &str| {
             let (device, fault) = part.split_once('=').ok_or_else(|| FaultError(part.to_owned()))?;
@@ -90,7 +90,7 @@ impl Devices for FaultyDevices {
     }
 }
 
-/// Ending of the name of a device's stream of the lowest priority.
+/// Suffix for a device's stream of the lowest priority.
 const BACKGROUND: &str = "/background";
 
 /// A device with a fault.
@@ -106,12 +106,12 @@ pub struct FaultyDevice {
     downloads: u64,
     uploaded_bytes: u64,
     hung: bool,
-    /// True if the context is broken. Any stream of it writes this, and all read it.
+    /// True if the context is broken; shared by all of its streams.
     failed: Arc<AtomicBool>,
 }
 
 impl FaultyDevice {
-    /// A device that works until the fault.
+    /// A device that works until a fault.
     pub fn new(name: &str, device: Box<dyn Device>, fault: Fault) -> Self {
         Self::with_faults(name, device, [Some(fault), None])
     }
@@ -134,12 +134,12 @@ impl FaultyDevice {
         }
     }
 
-    /// The same device in a context that it shares with others: a failure of one breaks all of them.
+    /// The same device in a context that it shares with others; a failure of one breaks all.
     pub fn in_context(self, failed: Arc<AtomicBool>) -> Self {
         Self { failed, ..self }
     }
 
-    /// Allocations that were not freed.
+    /// Number of allocations that were not freed.
     pub fn allocated(&self) -> usize {
         self.allocated
     }

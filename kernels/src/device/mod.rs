@@ -1,7 +1,7 @@
 //! Kernels for GPUs: their sources, arguments and state.
 //!
-//! Each `.cu` file stands beside its twin in Rust and gives the same bits. Each kernel takes one struct of eight-byte
-//! fields, which both sides lay out alike; pointers are addresses in the device's memory.
+//! Each `.cu` file lies beside its twin in Rust, which gives the same bits. Each kernel takes one struct of eight-byte
+//! fields, which has the same layout on both sides; pointers are addresses in the device's memory.
 
 mod api;
 mod batch;
@@ -29,7 +29,7 @@ pub(crate) use workspace::{Workspace, piece_bytes, with_workspace};
 /// A file of CUDA C++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CudaSource {
-    /// Its name.
+    /// Name of the file.
     pub name: &'static str,
     /// The source text.
     pub text: &'static str,
@@ -37,7 +37,7 @@ pub struct CudaSource {
 
 /// The headers that kernels include, each after those that it needs.
 pub const HEADERS: [CudaSource; 16] = [
-    // This header is made from the table of indicators; there is no such file.
+    // This header is generated from the table of indicators; there is no such file.
     CudaSource { name: "indicators.cuh", text: crate::indicators::HEADER },
     CudaSource { name: "device.cuh", text: include_str!("device.cuh") },
     CudaSource { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
@@ -57,7 +57,7 @@ pub const HEADERS: [CudaSource; 16] = [
 ];
 
 impl CudaSource {
-    /// True if it includes a header itself.
+    /// True if the source directly includes a header.
     fn includes(&self, header: &CudaSource) -> bool {
         let is_of_header = |line: &str| {
             line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"')) == Some(header.name)
@@ -65,7 +65,7 @@ impl CudaSource {
         self.text.lines().any(is_of_header)
     }
 
-    /// The lines of code: without includes, whose texts stand before it in a program, and without `#pragma once`.
+    /// The lines of code, without `#pragma once` and without includes, whose texts precede it in a program.
     fn body(&self) -> impl Iterator<Item = &'static str> {
         self.text.lines().filter(|line| !line.starts_with("#include \"") && *line != "#pragma once")
     }
@@ -84,13 +84,13 @@ pub struct Kernel {
 
 const BARS: CudaSource = CudaSource { name: "bars.cu", text: include_str!("../bars/bars.cu") };
 
-/// Folds runs of trades, 32 of them a thread: takes [`FoldArgs`].
+/// Folds runs of 32 trades, one run per thread: takes [`FoldArgs`].
 pub const FOLD_RUNS: Kernel = Kernel { function: "fold_runs", args: "warptape::FoldArgs", source: BARS };
 
 /// Merges the parts of `fold_runs` and `fold_quotes` into open bars, and closes them: takes [`FoldArgs`].
 pub const CLOSE_BARS: Kernel = Kernel { function: "close_bars", args: "warptape::FoldArgs", source: BARS };
 
-/// Folds runs of quotes for time bars, 32 of them a thread: takes [`FoldArgs`].
+/// Folds runs of 32 quotes for time bars, one run per thread: takes [`FoldArgs`].
 pub const FOLD_QUOTES: Kernel = Kernel { function: "fold_quotes", args: "warptape::FoldArgs", source: BARS };
 
 impl Kernel {
@@ -196,11 +196,11 @@ const OF_TICKS: [Kernel; 10] = [
 const OF_PORTFOLIOS: [Kernel; 6] =
     [DRAW_NORMALS, MOVE_SPOTS, REVALUE_POSITIONS, SUM_BOOKS, CENTRE_RETURNS, SUM_PRODUCTS];
 
-/// All kernels; those of a file are adjacent.
+/// All kernels; those of one file are adjacent.
 pub const KERNELS: [Kernel; OF_TICKS.len() + pricing::KERNELS.len() + OF_PORTFOLIOS.len()] =
     joined(&[&OF_TICKS, &pricing::KERNELS, &OF_PORTFOLIOS]);
 
-/// The lists joined, `N` kernels in all.
+/// Joins the lists, which have `N` kernels in total.
 const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
     let mut all = [FOLD_RUNS; N];
     let (mut list, mut place, mut at) = (0, 0, 0);
@@ -215,7 +215,7 @@ const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
     all
 }
 
-/// Compiler options except the architecture: nothing is contracted or reassociated, and divisions and square roots are
-/// rounded to nearest.
+/// Compiler options except the architecture. They forbid contraction and reassociation, and round divisions and square
+/// roots to nearest.
 pub const COMPILER_OPTIONS: [&str; 6] =
     ["--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--device-int128"];

@@ -10,7 +10,7 @@ use crate::indicators::IndicatorParams;
 use crate::indicators::device::IndicatorConstants;
 use crate::signals::SignalParams;
 
-/// The configuration on which the layout and meaning of the state of slots depend.
+/// The configuration that determines the layout and meaning of the state of slots.
 #[derive(Clone, Debug)]
 pub struct SlabConfig {
     /// Bar specifications.
@@ -37,18 +37,18 @@ pub struct DeviceSlab {
     pub(super) config: SlabConfig,
     pub(super) constants: IndicatorConstants,
     pub(super) fields: Vec<Field>,
-    /// The memory of each field, with room for `capacity` slots.
+    /// Addresses of the fields' memory, with room for `capacity` slots.
     pub(super) memory: Vec<Address>,
     pub(super) capacity: usize,
-    /// Number of slots that were ever taken; the memory of further ones is zero.
+    /// Number of slots that were ever taken; the memory of all others is zero.
     pub(super) used: usize,
-    /// Slots that were given back, whose memory holds old values.
+    /// Slots that were given back; their memory contains old values.
     pub(super) free: Vec<u32>,
     /// Number of bars that the last batch closed.
     pub(super) closed_before: usize,
-    /// Memory for uploads; each upload takes the part that the one before it did not.
+    /// Memory for uploads: two parts, used alternately.
     pub(super) input: Turns,
-    /// Memory for data that kernels pass to each other and to the host: that of a batch, and of the one before it.
+    /// Memory for data that kernels pass to each other and to the host: that of a batch, and of the previous one.
     pub(super) work: Turns,
     /// Memory for all other downloads.
     pub(super) scratch: Buffer,
@@ -77,7 +77,7 @@ impl Buffer {
     }
 }
 
-/// Memory that is used in turns, so that the next use need not wait for the one before.
+/// Memory that is used alternately, so that the next use need not wait for the previous one.
 #[derive(Default)]
 pub(super) struct Turns {
     buffers: [Buffer; 2],
@@ -85,7 +85,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Memory of this many bytes, other than the one that was returned last.
+    /// Memory of this many bytes, other than the part that was returned last.
     pub(super) fn next(&mut self, device: &mut dyn Device, bytes: usize) -> Result<Address, DeviceError> {
         self.turn = 1 - self.turn;
         self.buffers[self.turn].room(device, bytes)
@@ -103,7 +103,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Makes room for another array, and returns its distance from the beginning in bytes.
+    /// Adds an array, and returns its distance from the beginning in bytes.
     pub(super) fn add<T>(&mut self, count: usize) -> u64 {
         let at = self.bytes;
         self.bytes += padded::<T>(count);
@@ -112,7 +112,7 @@ impl Layout {
 }
 
 impl DeviceSlab {
-    /// A slab without slots, with room for some.
+    /// A slab without slots, with memory for some.
     pub fn new(
         name: &str,
         device: Box<dyn Device>,
@@ -138,7 +138,7 @@ impl DeviceSlab {
         Ok(slab)
     }
 
-    /// Takes slots, which are in the initial state.
+    /// Takes slots in the initial state.
     pub fn take_slots(&mut self, count: usize) -> Result<Vec<u32>, DeviceError> {
         let again = self.free.split_off(self.free.len().saturating_sub(count));
         self.clear(&again)?;
@@ -157,7 +157,7 @@ impl DeviceSlab {
         self.free.extend_from_slice(slots);
     }
 
-    /// Sets the state of slots to that of the first ones of slabs on the host.
+    /// Copies the state of the first slots of host slabs to slots of the device.
     pub fn install(&mut self, slots: &[u32], state: &SlotState<'_>) -> Result<(), DeviceError> {
         if slots.is_empty() {
             return Ok(());
@@ -167,7 +167,7 @@ impl DeviceSlab {
         self.move_slots(slots.len(), slot, Packed::From(at))
     }
 
-    /// Sets the state of the first slots of slabs on the host, which have room for them, to that of slots.
+    /// Copies the state of slots to the first slots of host slabs, which must have room for them.
     pub fn read(&mut self, slots: &[u32], state: &mut SlotState<'_>) -> Result<(), DeviceError> {
         if slots.is_empty() {
             return Ok(());
@@ -187,13 +187,13 @@ impl DeviceSlab {
         self.device.download(self.memory[0], &mut [])
     }
 
-    /// Bytes of the device's memory for slots, for uploads, and for data that kernels pass to each other.
+    /// Bytes of the device's memory for slots, for uploads, and for data passed between kernels.
     pub fn memory_bytes(&self) -> [usize; 3] {
         let slots = self.fields.iter().map(|field| field.bytes(self.capacity)).sum();
         [slots, self.input.bytes(), self.work.bytes() + self.scratch.bytes]
     }
 
-    /// Copies arrays to the device at once, and returns their addresses.
+    /// Copies arrays to the device in one upload, and returns their addresses.
     fn upload<const N: usize>(&mut self, arrays: [&[u8]; N]) -> Result<[Address; N], DeviceError> {
         let mut layout = Layout::default();
         let places = arrays.map(|array| layout.add::<u8>(array.len()));
@@ -253,7 +253,7 @@ impl DeviceSlab {
         self.move_slots(slots.len(), slot, Packed::Zeros)
     }
 
-    /// Moves all fields of `count` slots, whose numbers are at an address.
+    /// Moves all fields of `count` slots, whose numbers are stored at an address.
     fn move_slots(&mut self, count: usize, slots: Address, packed: Packed) -> Result<(), DeviceError> {
         let mut packed_before = 0;
         for (field, &memory) in self.fields.clone().iter().zip(&self.memory.clone()) {
@@ -272,7 +272,7 @@ impl DeviceSlab {
     }
 }
 
-/// Packed memory, to or from which the state of slots is moved: the words of all fields, one field after the other.
+/// Packed memory from or to which the state of slots is moved: the words of all fields, one field after the other.
 #[derive(Clone, Copy)]
 enum Packed {
     Zeros,
@@ -290,7 +290,7 @@ impl Drop for DeviceSlab {
             .chain([&self.scratch])
             .filter(|buffer| buffer.bytes > 0);
         for address in self.memory.iter().copied().chain(buffers.map(|buffer| buffer.address)) {
-            // A device that has failed has lost its memory with everything else.
+            // A failed device has already lost all of its memory.
             drop(self.device.free(address));
         }
     }

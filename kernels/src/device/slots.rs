@@ -1,4 +1,4 @@
-//! State of slots as words in a device's memory, and as slabs on the host.
+//! State of slots: as words in a device's memory, and as slabs on the host.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -53,12 +53,12 @@ pub struct SpecState<'a> {
 pub(super) struct Field {
     /// Words of each slot.
     pub words: usize,
-    /// True if the slots of a word lie side by side; otherwise the words of a slot do.
+    /// True if one word of all slots is contiguous; otherwise all words of one slot are.
     by_word: bool,
 }
 
 impl Field {
-    /// The words of the field in memory that has room for `capacity` slots.
+    /// The words of the field, in memory with room for `capacity` slots.
     pub fn words(&self, at: Address, slot: Address, capacity: usize) -> Words {
         let (slot_stride, word_stride) = if self.by_word { (1, capacity) } else { (self.words, 1) };
         Words { at, slot, slot_stride: slot_stride as u64, word_stride: word_stride as u64 }

@@ -12,33 +12,34 @@ use crate::rows::{RowKind, Rows};
 /// Alignment of the arrays within one piece of memory, in bytes.
 pub(super) const ALIGNMENT: usize = 256;
 
-/// The rows of a group that belong to a batch.
+/// The rows of a group in a batch.
 pub struct GroupRows<'a> {
-    /// Slots on the device, by the group's own slots.
+    /// Slots on the device, by the slots' numbers in the group.
     pub slots: &'a [u32],
     /// Rows of the group.
     pub rows: &'a Rows,
-    /// The rows to be processed.
+    /// Range of the rows to process.
     pub range: Range<usize>,
 }
 
-/// Rows of groups, counted by slot, to be written sorted by slot, and those of a slot in log order. Trades, quotes and
-/// watermarks are in lists of their own. The *place* of a slot counts all slots of the groups, the first group's first.
+/// Rows of groups, counted by slot. They are written sorted by slot, in log order within a slot. Trades, quotes and
+/// watermarks are in separate lists. The *place* of a slot is its number over the slots of all groups, the first
+/// group's first.
 pub struct StagedRows<'a> {
     groups: &'a [GroupRows<'a>],
     marks: usize,
-    /// Index of the first trade of each place, and the number of trades; below, the same of quotes.
+    /// Index of the first trade of each place, then the number of trades. Below: the same for quotes.
     trade_begin: Vec<u32>,
     quote_begin: Vec<u32>,
 }
 
-/// Consecutive arrays, at an address of the device.
+/// Consecutive arrays, and their address on the device.
 struct Arrays<'a> {
     memory: &'a mut [u8],
     at: Address,
 }
 
-/// Bytes from the beginning of an array to that of the next one.
+/// Distance in bytes from the beginning of an array to that of the next one.
 pub(super) fn padded<T>(count: usize) -> usize {
     (count * size_of::<T>()).next_multiple_of(ALIGNMENT)
 }
@@ -55,8 +56,7 @@ impl<'a> Arrays<'a> {
 }
 
 impl<'a> StagedRows<'a> {
-    /// Counts the rows of groups. The rows of all groups are numbered in 32 bits, group after group, also those outside
-    /// of the ranges.
+    /// Counts the rows of groups. Rows are numbered in 32 bits over all groups, including those outside of the ranges.
     pub fn count(groups: &'a [GroupRows<'a>]) -> Self {
         let rows_total: usize = groups.iter().map(|group| group.rows.len()).sum();
         assert!(rows_total < u32::MAX as usize, "rows of a batch are counted in 32 bits");
@@ -104,8 +104,8 @@ impl<'a> StagedRows<'a> {
         by_place + padded::<u32>(self.groups.len() + 1) + of_rows
     }
 
-    /// Writes the rows to memory that is to be copied to an address of the device. Returns the arguments of the kernels
-    /// that follow from the rows: counts and addresses.
+    /// Writes the rows to memory that is to be copied to an address of the device. Returns the kernels' arguments that
+    /// follow from the rows: counts and addresses.
     pub fn write(mut self, memory: &mut [u8], at: Address) -> FoldArgs {
         let (places, trades, quotes) = (self.places(), self.trades(), self.quotes());
         let mut arrays = Arrays { memory, at };

@@ -1,13 +1,13 @@
-//! Memory of a device for pieces of work.
+//! Memory of a device for jobs, such as risk calculations.
 
 use super::api::{Address, Device, DeviceError};
 
-/// Most bytes that are kept between pieces of work: allocating or freeing may stall the device for all its users.
+/// Most bytes that are kept between jobs: allocating or freeing may stall the device for all its users.
 const KEPT_BYTES_MAX: usize = 256 << 20;
-/// Up to this many bytes, memory is allocated in powers of two, so that a slightly larger piece of work fits too.
+/// Bytes up to which memory is allocated in powers of two, so that a slightly larger job fits too.
 const POWERS_BYTES_MAX: usize = 64 << 20;
 
-/// Memory of a device that is kept for the next piece of work. It belongs to the device with which it was first used.
+/// Memory of a device that is kept for the next job. It belongs to the device with which it was first used.
 #[derive(Debug, Default)]
 pub struct WorkMemory {
     pieces: Vec<Piece>,
@@ -20,14 +20,14 @@ struct Piece {
     in_use: bool,
 }
 
-/// Memory of a piece of work.
+/// Memory of one job.
 pub(crate) struct Workspace<'a> {
     pub(crate) device: &'a mut dyn Device,
     memory: &'a mut WorkMemory,
     addresses: Vec<Address>,
 }
 
-/// Runs a piece of work. It must end with a download, after which nothing uses its memory any more.
+/// Runs a job. It must end with a download, after which no call uses its memory any more.
 pub(crate) fn with_workspace<R>(
     device: &mut dyn Device,
     memory: &mut WorkMemory,
@@ -38,7 +38,7 @@ pub(crate) fn with_workspace<R>(
     let Workspace { device, memory, addresses } = workspace;
     let used = memory.pieces.iter_mut().filter(|piece| addresses.contains(&piece.address));
     used.for_each(|piece| piece.in_use = false);
-    // The memory may have been too small, which is no failure of the device; but earlier calls may still run.
+    // The memory may have been too small, which is not a failure of the device; but earlier calls may still be running.
     memory.shrink(device, if done.is_ok() { KEPT_BYTES_MAX } else { 0 })?;
     done
 }
@@ -49,7 +49,7 @@ impl WorkMemory {
         self.pieces.iter().map(|piece| piece.bytes).sum()
     }
 
-    /// Memory with undefined content, and true if it is new; new memory is zero.
+    /// Returns memory with undefined content, and true if it is new; new memory is zero.
     fn take(&mut self, device: &mut dyn Device, bytes: usize) -> Result<(Address, bool), DeviceError> {
         let fitting = self.pieces.iter_mut().filter(|piece| !piece.in_use && piece.bytes >= bytes);
         if let Some(piece) = fitting.min_by_key(|piece| piece.bytes) {
@@ -68,7 +68,7 @@ impl WorkMemory {
         Ok((address, true))
     }
 
-    /// Frees memory that nobody uses, the largest pieces first, until at most `kept_bytes_max` are kept.
+    /// Frees unused memory, the largest parts first, until at most `kept_bytes_max` are kept.
     fn shrink(&mut self, device: &mut dyn Device, kept_bytes_max: usize) -> Result<(), DeviceError> {
         while self.bytes() > kept_bytes_max {
             let unused = (0..self.pieces.len()).filter(|&at| !self.pieces[at].in_use);
@@ -79,13 +79,13 @@ impl WorkMemory {
     }
 }
 
-/// Bytes to allocate for a need of `bytes`.
+/// Number of bytes to allocate for a need of `bytes`.
 pub(crate) fn piece_bytes(bytes: usize) -> usize {
     if bytes <= POWERS_BYTES_MAX { bytes.next_power_of_two() } else { bytes }
 }
 
 impl Workspace<'_> {
-    /// Memory of zeros.
+    /// Returns zeroed memory.
     pub(crate) fn room(&mut self, bytes: usize) -> Result<Address, DeviceError> {
         let (address, is_new) = self.take(bytes)?;
         if !is_new {
@@ -94,16 +94,16 @@ impl Workspace<'_> {
         Ok(address)
     }
 
-    /// Memory with these bytes.
+    /// Returns memory with these bytes.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<Address, DeviceError> {
-        // The upload fills it, so it is not cleared.
+        // The upload fills the memory, so it need not be cleared.
         let (address, _) = self.take(bytes.len())?;
         self.device.staging(bytes.len())?[..bytes.len()].copy_from_slice(bytes);
         self.device.upload(address, bytes.len())?;
         Ok(address)
     }
 
-    /// Runs a part of the work, whose memory the next part may use.
+    /// Runs a part of the job, whose memory the next part may reuse.
     pub(crate) fn with_part<R>(
         &mut self,
         work: impl FnOnce(&mut Workspace) -> Result<R, DeviceError>,

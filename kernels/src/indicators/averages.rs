@@ -3,7 +3,7 @@
 use super::formulas::{self, Period};
 use super::table::{ALWAYS, Indicator, IndicatorParams};
 
-/// Quantities by slot, besides windows. Averages hold sums until they have their first samples.
+/// Number of quantities per slot, without windows. Averages hold sums until they have their first samples.
 pub(super) const AVERAGES: usize = 10;
 
 /// Number of bars so far, a whole number below 2^53.
@@ -35,14 +35,14 @@ pub(super) struct Averages {
     macd_signal: Period,
     rsi: Period,
     atr: Period,
-    /// Number of bars of a slot after which all averages are beyond their seeds and all windows are full.
+    /// Number of bars of a slot after which all averages are past their seeds and all windows are full.
     pub settled_after: f64,
 }
 
 impl Averages {
     pub fn new(params: &IndicatorParams) -> Self {
         let longest = params.windows().map(|(_, window)| window).fold(0, u32::max);
-        // A kept value may depend on other kept values: the sum of all lengths covers the longest such chain.
+        // A kept value may depend on other kept values; the sum of all lengths covers the longest such chain.
         let kept = params.kept_lengths().into_iter().sum();
         Self {
             ema_fast: Period::new(params.ema_fast),

@@ -2,9 +2,9 @@
 
 use super::table::{ALWAYS, FURTHER, INDICATORS, Indicator};
 
-/// Number of bars whose values lie side by side. With it, all columns that are always computed take 4 KiB. In a larger
-/// tile, values of one bar would have addresses 4 KiB apart. Processors take these for the same address when they look
-/// for the dependencies of a load.
+/// Number of bars whose values are stored side by side. With it, all columns that are always computed take 4 KiB. In a
+/// larger tile, values of one bar would have addresses 4 KiB apart. Processors take these for the same address when
+/// they check the dependencies of a load.
 const TILE: usize = 32;
 
 /// Values of some bars, by column.
@@ -15,8 +15,8 @@ type Tile<const C: usize> = [[f64; TILE]; C];
 pub struct IndicatorColumns {
     /// Number of bars.
     len: usize,
-    /// Values by bar. All columns of a tile are at fixed distances, so that one check is enough to set all values of a
-    /// bar.
+    /// Values by bar. All columns of a tile are at fixed distances, so that one bounds check is enough for all values
+    /// of a bar.
     tiles: Vec<Tile<ALWAYS>>,
     /// Values of the indicators that may be off, by bar; empty if all of them are off.
     further: Vec<Tile<FURTHER>>,
@@ -33,7 +33,7 @@ impl IndicatorColumns {
         self.len == 0
     }
 
-    /// Value of one indicator at one bar, by the bar's position in the closed bars.
+    /// Value of an indicator at a bar, by the bar's position in the closed bars.
     #[inline]
     pub fn at(&self, indicator: Indicator, row: usize) -> f64 {
         assert!(row < self.len, "there are {} bars", self.len);

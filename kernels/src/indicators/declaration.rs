@@ -18,22 +18,22 @@ pub(super) enum Unit {
 /// A parameter of an indicator.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Its name, which is that of its field in [`IndicatorParams`].
+    /// Name of the parameter: that of its field in [`IndicatorParams`].
     pub key: &'static str,
-    /// Its name among all settings.
+    /// Name of the parameter among all settings.
     pub path: &'static str,
-    /// Its letter in formulas; empty if the letter of the next parameter means both.
+    /// Letter in formulas; empty if the letter of the next parameter stands for both.
     pub letter: &'static str,
     /// Its default.
     pub default: f64,
-    /// The least allowed value. Only the first parameter of an indicator may have 0 here; then 0 turns the indicator
+    /// The least allowed value. It may be 0 only for the first parameter of an indicator; then 0 turns the indicator
     /// off.
     pub min: f64,
     /// The greatest allowed value.
     pub max: f64,
-    /// True if it is a window: a whole number of closed bars.
+    /// True if the parameter is a window: a whole number of closed bars.
     pub is_window: bool,
-    /// Its purpose, in one sentence.
+    /// Purpose of the parameter, in one sentence.
     pub about: &'static str,
 }
 
@@ -41,7 +41,7 @@ pub struct Parameter {
 pub(super) struct IndicatorRow {
     pub columns: &'static [Indicator],
     pub parameters: &'static [Parameter],
-    /// Number of closed bars from which on there is a value.
+    /// Number of closed bars from which on the indicator has a value.
     pub from_bar: &'static str,
     pub formula: &'static str,
     /// Seeds and conventions.
@@ -55,7 +55,7 @@ impl IndicatorRow {
     }
 }
 
-/// Number of columns of the rows that are never off, which come first.
+/// Number of columns of the rows that are always on, which come first.
 pub(super) const fn columns_always(rows: &[IndicatorRow]) -> usize {
     let (mut columns, mut number) = (0, 0);
     while number < rows.len() {
@@ -76,7 +76,7 @@ impl IndicatorParams {
         self.on().any(|(parameter, _)| parameter.min == 0.0)
     }
 
-    /// Parameters with these values. Indicators that are off keep their defaults, because their values have no effect.
+    /// Parameters with these values. Indicators that are off get their defaults, because their values have no effect.
     pub fn from_values(value: impl Fn(&Parameter) -> f64) -> Self {
         let of_row = |row: &'static IndicatorRow| {
             let is_off = row.parameters.first().is_some_and(|first| value(first) == 0.0);
@@ -150,7 +150,7 @@ impl Serialize for IndicatorParams {
     }
 }
 
-/// Makes all following items from the table: see [`super::table`] for the form of a row.
+/// Generates all following items from the table: [`super::table`] describes the form of a row.
 macro_rules! indicators {
     ($({
         columns: [$($column:ident: $name:ident, $unit:ident, $column_about:literal);+ $(;)?],
@@ -168,7 +168,7 @@ macro_rules! indicators {
         }
 
         impl Indicator {
-            /// Its number among the columns of indicators that may be off; it must be one of these.
+            /// Number of the column among those of indicators that may be off; it must be one of these.
             #[inline(always)]
             pub(super) const fn further(self) -> usize {
                 self as usize - ALWAYS
@@ -177,21 +177,21 @@ macro_rules! indicators {
             /// All columns, in their order.
             pub const ALL: [Self; INDICATORS] = [$($(Self::$column,)+)+];
 
-            /// Its name in signals.
+            /// Name of the column in signals.
             pub const fn name(self) -> &'static str {
                 match self {
                     $($(Self::$column => stringify!($name),)+)+
                 }
             }
 
-            /// Its description, in one sentence.
+            /// Description of the column, in one sentence.
             pub const fn about(self) -> &'static str {
                 match self {
                     $($(Self::$column => $column_about,)+)+
                 }
             }
 
-            /// True if its values are prices or differences of prices.
+            /// True if the values are prices or differences of prices.
             pub fn is_price(self) -> bool {
                 let unit = match self {
                     $($(Self::$column => Unit::$unit,)+)+
@@ -203,10 +203,10 @@ macro_rules! indicators {
         /// Number of indicator columns.
         pub const INDICATORS: usize = [$($(Indicator::$column,)+)+].len();
 
-        /// Number of columns that are always computed: the first ones.
+        /// Number of columns that are always computed; they come first.
         pub(super) const ALWAYS: usize = columns_always(ROWS);
 
-        /// Number of columns of indicators that may be off, which are the others.
+        /// Number of columns of indicators that may be off; they are the others.
         pub(super) const FURTHER: usize = INDICATORS - ALWAYS;
 
         /// Quantities whose values an indicator keeps for each slot's last bars.
@@ -214,15 +214,15 @@ macro_rules! indicators {
         #[repr(u8)]
         pub(super) enum Kept {
             $($($kept,)*)*
-            /// The end of the list: its number is that of the quantities.
+            /// End of the list: its number is the number of quantities.
             End,
         }
 
-        /// Number of [`Kept`].
+        /// Number of variants of [`Kept`].
         pub(super) const KEPT: usize = Kept::End as usize;
 
         impl Kept {
-            /// Key of the window that determines the number of kept values, by [`Kept`].
+            /// Key of the window that determines the number of kept values, for each [`Kept`].
             pub(super) const WINDOWS: [&'static str; KEPT] = [$($(stringify!($window),)*)*];
         }
 

@@ -1,4 +1,4 @@
-//! Indicator state of slots in a device's form, and the constants of the kernel that advances it.
+//! Indicator state of slots in a device's layout, and the constants of the kernel that advances it.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -22,7 +22,7 @@ pub struct IndicatorArgs {
     pub weights: u64,
 }
 
-/// The constants that follow from the windows alone.
+/// The constants that depend only on the windows.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct IndicatorConstants {
@@ -50,7 +50,7 @@ struct MomentsConstants {
     zscore: u64,
     width: f64,
     threshold: f64,
-    /// Lines of the bands and of the threshold: units of deviations, and units per deviation.
+    /// Lines of the bands and of the threshold, each as units of deviations and units per deviation.
     lines: [[u64; 2]; 2],
 }
 
@@ -100,8 +100,8 @@ impl MomentsConstants {
     }
 }
 
-/// Indicator state of slots in the order of a device's memory. There is one column per quantity and per position of a
-/// ring, each with room for `capacity` slots, one column after the other.
+/// Indicator state of slots in the order of a device's memory: one column per quantity and per position of a ring. Each
+/// column has room for `capacity` slots, and the columns are consecutive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndicatorArrays {
     /// Number of slots for which a column has room.
@@ -117,9 +117,9 @@ pub struct IndicatorArrays {
 }
 
 impl IndicatorArrays {
-    /// Slots without bars.
+    /// State of slots without bars.
     pub fn new(params: &IndicatorParams, capacity: usize) -> Self {
-        // Only the lengths of the windows matter.
+        // Only the lengths of the windows matter here.
         let windows = Windows::new(params, &SignalParams::default());
         let zeros = |columns: usize| vec![0.0; columns * capacity];
         Self {
@@ -131,7 +131,7 @@ impl IndicatorArrays {
         }
     }
 
-    /// Sets the state of a slot to that of a slot of a slab with the same windows.
+    /// Copies the state of a slot from a slab with the same windows.
     pub fn scatter(&mut self, slot: usize, slab: &IndicatorSlab, of: usize) {
         let windows = &slab.windows;
         let kept = windows.kept.iter().flat_map(|ring| ring.positions_of(of).flatten());
@@ -142,7 +142,7 @@ impl IndicatorArrays {
         set_column(&mut self.weights, self.capacity, slot, windows.weights.ring.positions_of(of).flatten());
     }
 
-    /// Sets the state of a slot of a slab with the same windows to that of a slot.
+    /// Copies the state of a slot to a slab with the same windows.
     pub fn gather(&self, slot: usize, slab: &mut IndicatorSlab, to: usize) {
         let mut numbers = column(&self.numbers, self.capacity, slot);
         slab.columns

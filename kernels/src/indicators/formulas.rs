@@ -10,22 +10,22 @@ const ONE_E9: f64 = 1e9;
 
 const TWO_TO_32: f64 = 4_294_967_296.0;
 
-/// A price as a number: the integer is rounded to the nearest number, which changes nothing up to 2^53, and then
+/// Converts a price to a number: the integer is rounded to the nearest `f64`, which is exact up to 2^53, and then
 /// divided by 1e9.
 #[inline(always)]
 pub(crate) fn scaled(value_e9: i64) -> f64 {
     value_e9 as f64 / ONE_E9
 }
 
-/// The result of [`scaled`] from two exact halves and one rounding: neither the baseline nor AVX2 converts 64-bit
-/// integers in a vector.
+/// The result of [`scaled`], computed from two exact halves with one rounding: neither the baseline nor AVX2 has a
+/// vector conversion of 64-bit integers.
 #[inline(always)]
 pub(super) fn scaled_by_halves(value_e9: i64) -> f64 {
     (f64::from((value_e9 >> 32) as i32) * TWO_TO_32 + f64::from(value_e9 as u32)) / ONE_E9
 }
 
-/// An integer as a number, within 2 units in the last place: each half of its magnitude is rounded, then the sum.
-/// Infinite for an unknown notional.
+/// Converts an integer to a number, within 2 units in the last place: each half of its magnitude is rounded, then the
+/// sum. The result is infinite for an unknown notional.
 #[inline(always)]
 pub(super) fn wide(value: i128) -> f64 {
     let magnitude = value.unsigned_abs();
@@ -38,7 +38,7 @@ fn signed(value: i128, magnitude: f64) -> f64 {
     if value < 0 { -magnitude } else { magnitude }
 }
 
-/// The result of [`wide`] from four exact quarters and three roundings.
+/// The result of [`wide`], computed from four exact quarters with three roundings.
 #[inline(always)]
 pub(super) fn wide_by_quarters(value: i128) -> f64 {
     const SCALES: [f64; 4] = [1.0, TWO_TO_32, TWO_TO_32 * TWO_TO_32, TWO_TO_32 * TWO_TO_32 * TWO_TO_32];
@@ -79,8 +79,8 @@ impl Period {
         Self { length, inverse, alpha }
     }
 
-    /// The next state of an exponential average: 0 before the first sample, the sum of the samples up to the n-th, then
-    /// the average. `SETTLED` promises more than n samples.
+    /// The next state of an exponential average. The state is 0 before the first sample, the sum of the samples up to
+    /// the n-th, then the average. If `SETTLED` is true, there were more than n samples.
     #[inline(always)]
     pub fn exponential<const SETTLED: bool>(&self, state: f64, input: f64, sample: f64) -> f64 {
         let next = state + (input - state) * self.alpha;
@@ -108,7 +108,7 @@ impl Period {
         }
     }
 
-    /// The value if there are n samples; else NaN.
+    /// The value if there are at least n samples; else NaN.
     #[inline(always)]
     pub fn when_full<const SETTLED: bool>(&self, value: f64, sample: f64) -> f64 {
         if SETTLED || sample >= self.length { value } else { f64::NAN }
@@ -120,7 +120,7 @@ fn greater(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
 
-/// Number of deviations by which a value lies above the mean.
+/// The distance of a value from the mean, in deviations.
 #[inline(always)]
 pub(super) fn zscore(distance: f64, deviation: f64) -> f64 {
     let score = distance / deviation;
@@ -138,7 +138,7 @@ pub(super) fn true_range(high: f64, low: f64, previous_close: f64) -> f64 {
     greater(high - low, greater((high - previous_close).abs(), (low - previous_close).abs()))
 }
 
-/// The change in percent; NaN if the price before was not positive.
+/// The change in percent; NaN if the earlier price is not positive.
 #[inline(always)]
 pub(super) fn rate_of_change(close: f64, before: f64) -> f64 {
     let rate = (close / before - 1.0) * 100.0;
@@ -149,17 +149,17 @@ pub(super) fn rate_of_change(close: f64, before: f64) -> f64 {
 #[inline(always)]
 pub(super) fn vwap(notional_e18: f64, volume_e9: f64) -> f64 {
     let price = notional_e18 / (volume_e9 * ONE_E9);
-    // Both conditions are evaluated: `&&` would be a branch.
+    // Both conditions are always evaluated, because `&&` would be a branch.
     if (volume_e9 > 0.0) & (notional_e18.abs() < f64::INFINITY) { price } else { f64::NAN }
 }
 
-/// Square of the logarithmic return; infinite if a price has no logarithm. The difference of the prices is taken in
+/// Square of the logarithmic return; infinite if a price has no logarithm. The difference of the prices is computed in
 /// whole units, so that the return is as accurate near 0 as elsewhere.
 #[inline(always)]
 pub(super) fn squared_return(close: f64, previous_close: f64) -> f64 {
     let quotient = Quotient::new(units_e9(close), units_e9(previous_close));
     let change = quotient.ln(1.0 / quotient.sum);
-    // Both conditions are evaluated: `&&` would be a branch.
+    // Both conditions are always evaluated, because `&&` would be a branch.
     if (close > 0.0) & (previous_close > 0.0) { change * change } else { f64::INFINITY }
 }
 

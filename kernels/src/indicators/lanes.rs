@@ -1,10 +1,10 @@
-//! Numbers and rings by slot, four slots side by side. There are two ways of access: a whole block in place, or any
-//! slots copied out and back.
+//! Numbers and rings by slot, with four slots side by side. There are two ways of access: a whole block in place, or
+//! any slots by copying.
 
 use super::ring::{Ring, RingStep};
 
-/// Number of slots whose numbers lie side by side. Four fill a vector register of AVX2, so that no step waits for
-/// another half from memory; eight were slower in measurements. One slot at a time gives the same bits.
+/// Number of slots whose numbers are stored side by side. Four fill a vector register of AVX2; eight were slower in
+/// measurements. Processing one slot at a time gives the same bits.
 pub(super) const LANES: usize = 4;
 
 /// `K` numbers of each slot of a block; no row of them crosses a cache line.
@@ -46,24 +46,25 @@ impl<const K: usize> Columns<K> {
     }
 }
 
-/// Slots that are advanced together, all different.
+/// Slots that are advanced together; all are different.
 pub(super) trait SlotPlaces<const L: usize> {
-    /// The places of the slots in rings of one length.
+    /// The slots' places in rings of one length.
     type Steps: Copy;
 
     /// The slot of a lane.
     fn slot(&self, lane: usize) -> usize;
 
-    /// The places of the next values in rings of this length, which have had `values` values so far.
+    /// The places of the next values in rings of this length, given the number of values so far.
     fn steps(&self, values: &[f64; L], length: usize) -> Self::Steps;
 
     /// The place of one lane's value.
     fn step(steps: Self::Steps, lane: usize) -> RingStep;
 
-    /// The values that were put into a ring `back` values before the next one; `back` is at most the ring's length.
+    /// Reads the values that were put into a ring `back` values before the next one; `back` is at most the ring's
+    /// length.
     fn read<const Q: usize>(&self, ring: &Ring<Q>, steps: Self::Steps, back: usize) -> [[f64; L]; Q];
 
-    /// Puts values into a ring in place of the oldest, and returns these.
+    /// Replaces the oldest values of a ring by new ones, and returns the oldest.
     fn exchange<const Q: usize>(
         &self,
         ring: &mut Ring<Q>,
@@ -71,11 +72,11 @@ pub(super) trait SlotPlaces<const L: usize> {
         values: &[[f64; L]; Q],
     ) -> [[f64; L]; Q];
 
-    /// The block, if the slots are one and the sums of all its slots are due at once.
+    /// The block, if the slots form one and the sums of all its slots are due at the same time.
     fn due(&self, steps: Self::Steps) -> Option<usize>;
 
-    /// `N` numbers of the slots from the quantity `first` on, for changes: in place, or copied to `scratch`.
-    /// [`SlotPlaces::put`] must follow.
+    /// Takes `N` numbers of the slots, from the quantity `first` on, for changes: in place, or copied to `scratch`. The
+    /// caller must then call [`SlotPlaces::put`].
     fn take<'a, const K: usize, const N: usize>(
         &self,
         blocks: &'a mut [BlockRows<K>],
@@ -83,7 +84,7 @@ pub(super) trait SlotPlaces<const L: usize> {
         scratch: &'a mut [[f64; L]; N],
     ) -> &'a mut [[f64; L]; N];
 
-    /// Puts back the numbers that [`SlotPlaces::take`] copied to `scratch`.
+    /// Writes back the numbers that [`SlotPlaces::take`] copied to `scratch`.
     fn put<const K: usize, const N: usize>(
         &self,
         blocks: &mut [BlockRows<K>],
@@ -115,11 +116,11 @@ pub(super) trait SlotPlaces<const L: usize> {
     }
 }
 
-/// All slots of a block, given by its number; they have had the same number of bars.
+/// All slots of a block, given by its number; all have had the same number of bars.
 pub(super) struct Block(pub usize);
 
 impl Block {
-    /// The block whose slots these are, in order; `None` if they are not those of one block.
+    /// The block that consists of these slots, in order; `None` if there is none.
     #[inline(always)]
     pub fn of(slots: &[u32; LANES]) -> Option<Self> {
         let mut different = slots[0] % LANES as u32;

@@ -2,13 +2,13 @@
 
 use super::lanes::{BlockRows, LANES};
 
-/// The last `length` values of `Q` quantities of each slot, zeros while there were fewer; no values if `length` is 0.
-/// The n-th value of a slot, counted from 0, is at position n mod `length`, so rings need no counters of their own.
+/// The last `length` values of `Q` quantities of each slot; zeros in place of missing values, no values if `length` is
+/// 0. The n-th value of a slot, counted from 0, is at position n mod `length`, so rings need no counters of their own.
 #[derive(Clone, Debug)]
 pub(super) struct Ring<const Q: usize> {
     pub length: usize,
-    /// Values by position, then by page of blocks of slots, so that blocks that step together access memory in order. A
-    /// page is allocated for its first value, so that slots with few values so far take little room.
+    /// Values by position, then by page of blocks of slots, so that blocks that are advanced together access memory in
+    /// order. A page is allocated for its first value, so that slots with few values take little memory.
     pages: Vec<Option<Box<Page<Q>>>>,
     /// Number of pages of a position.
     stride: usize,
@@ -24,11 +24,11 @@ const PAGE_BLOCKS: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RingStep {
     pub position: usize,
-    /// True if sums over the ring are to be made anew: at the last position, once in [`WRAPS_PER_SUM`] wraps.
+    /// True if sums over the ring are to be recomputed: at the last position, once in [`WRAPS_PER_SUM`] wraps.
     pub sums_due: bool,
 }
 
-/// Number of wraps of a ring after which sums over it are made anew.
+/// Number of wraps of a ring after which sums over it are recomputed.
 pub(super) const WRAPS_PER_SUM: usize = 8;
 
 impl RingStep {
@@ -36,7 +36,7 @@ impl RingStep {
     #[inline(always)]
     pub fn new(values: f64, length: usize) -> Self {
         const TWO_TO_52: f64 = 4_503_599_627_370_496.0;
-        // The bits of 2^52 + n end in n.
+        // The last bits of the number 2^52 + n are n.
         let values = ((values + TWO_TO_52).to_bits() & 0x000f_ffff_ffff_ffff) as usize;
         let (wraps, position) = (values / length, values % length);
         Self { position, sums_due: (position + 1 == length) & (wraps % WRAPS_PER_SUM == WRAPS_PER_SUM - 1) }
@@ -54,7 +54,7 @@ impl<const Q: usize> Ring<Q> {
         if needed <= before {
             return;
         }
-        // The places of all pages move, so room is made for more.
+        // All pages get new positions, so room is reserved for more.
         self.stride = needed.max(before + before / 4);
         let mut moved = std::mem::take(&mut self.pages).into_iter();
         self.pages.reserve_exact(self.stride * self.length);
@@ -97,7 +97,7 @@ impl<const Q: usize> Ring<Q> {
         (self.length - count..self.length).map(move |position| self.row(block, position))
     }
 
-    /// The newest `count` values of a slot, oldest first; the newest is at `position`.
+    /// The newest `count` values of a slot, oldest first; the newest one is at `position`.
     #[inline(always)]
     pub fn newest(
         &self,
@@ -116,10 +116,10 @@ impl<const Q: usize> Ring<Q> {
         })
     }
 
-    /// The values of a slot that has had `values` values in all, oldest first.
+    /// The values of a slot that has had `values` values so far, oldest first.
     pub fn of_slot(&self, slot: usize, values: i64) -> impl Iterator<Item = [f64; Q]> + '_ {
         let count = values.min(self.length as i64) as usize;
-        // Before the first value the position does not matter.
+        // Before the first value, the position does not matter.
         let position = (values - 1).max(0) as usize % self.length.max(1);
         self.newest(slot, position, count)
     }
@@ -129,7 +129,7 @@ impl<const Q: usize> Ring<Q> {
         self.newest(slot, self.length.max(1) - 1, self.length)
     }
 
-    /// Sets the values of a slot by position; the quantities of a position come one after the other.
+    /// Sets the values of a slot by position; the quantities of a position are adjacent.
     pub fn set_positions_of(&mut self, slot: usize, mut values: impl Iterator<Item = f64>) {
         for position in 0..self.length {
             let BlockRows(row) = self.row_mut(slot / LANES, position);
@@ -139,8 +139,7 @@ impl<const Q: usize> Ring<Q> {
         }
     }
 
-    /// Sets the values of a slot to those of a slot of a ring of the same length. Positions without a value so far take
-    /// no room.
+    /// Copies the values of a slot from a ring of the same length. Positions without a value so far take no memory.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         for (position, values) in from.positions_of(slot).enumerate() {
             let is_there = self.pages[position * self.stride + to / LANES / PAGE_BLOCKS].is_some();
@@ -154,7 +153,7 @@ impl<const Q: usize> Ring<Q> {
         }
     }
 
-    /// Sets the newest values of one quantity of a slot that has had `values` values in all.
+    /// Sets the newest values of one quantity of a slot that has had `values` values so far.
     pub fn set_slot(&mut self, slot: usize, quantity: usize, values: i64, newest: &[f64]) {
         let start = (values - newest.len() as i64) as usize;
         for (position, &value) in newest.iter().enumerate() {

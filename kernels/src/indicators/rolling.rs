@@ -1,22 +1,22 @@
-//! Sums over windows, updated by entering and leaving values, and made anew before errors can matter.
+//! Sums over windows: updated by entering and leaving values, and recomputed before errors can matter.
 //!
-//! A rolling sum has an absolute error of about one rounding of its greatest value for each step. It is made anew each
-//! time its ring has wrapped [`WRAPS_PER_SUM`](super::ring::WRAPS_PER_SUM) times, and whenever it has fallen below
-//! [`FRESH`] of the greatest value since. So the relative error stays below `8 · ring length · 2^-52 / FRESH`, which is
-//! 4e-10 for 20 bars, and in practice a hundredth of that. Both conditions depend on the slot's own bars alone.
+//! Each step adds an absolute error of about one rounding of the rolling sum's greatest value. The sum is recomputed
+//! each time its ring has wrapped [`WRAPS_PER_SUM`](super::ring::WRAPS_PER_SUM) times, and whenever it has fallen below
+//! [`FRESH`] of the greatest value since then. So the relative error stays below `8 · ring length · 2^-52 / FRESH`,
+//! which is 4e-10 for 20 bars, and in practice a hundredth of that. Both conditions depend only on the slot's own bars.
 
 use super::lanes::{BlockRows, SlotPlaces};
 use super::ring::Ring;
 use super::table::WINDOW_MAX;
 
-/// Least size of a sum, relative to its peak, before it is made anew.
+/// Least size of a sum, relative to its peak; a smaller sum is recomputed.
 const FRESH: f64 = 1e-4;
 
-// Right after a renewal, Σd² − (Σd)²/n is at least Σd²/n, because the anchor is within the window. The renewal must not
-// trigger another.
+// Right after a recomputation, Σd² − (Σd)²/n is at least Σd²/n, because the anchor is within the window. The result
+// must not cause another recomputation.
 const _: () = assert!(FRESH * (WINDOW_MAX as f64) < 0.5);
 
-/// Independent sums, so that additions overlap. Part of the results' definition.
+/// Number of independent partial sums, so that additions overlap. It is part of the definition of the results.
 const ACCUMULATORS: usize = 4;
 
 /// Sums over the last `ring.length` numbers, of `Q` quantities.
@@ -30,8 +30,8 @@ impl<const Q: usize> RollingSums<Q> {
         Self { ring: Ring::new(length) }
     }
 
-    /// Adds one value per quantity and slot and returns the sums, which are at `first` in the slots' state. Behind them
-    /// is the greatest magnitude of each since it was made anew. A sum with an infinite value in it is infinite.
+    /// Adds one value per quantity and slot, and returns the sums, which are at `first` in the slots' state. After them
+    /// comes the greatest magnitude of each sum since its recomputation. A sum of an infinite value is infinite.
     #[inline(always)]
     pub fn roll<const L: usize, const K: usize, P: SlotPlaces<L>>(
         &mut self,
@@ -53,7 +53,7 @@ impl<const Q: usize> RollingSums<Q> {
                 sums[quantity][lane] = sum;
             }
         }
-        // The comparison is false for NaN, which remains when an infinite value leaves.
+        // The comparison is false for NaN, which remains after an infinite value has left.
         let is_fresh = |sum: f64, peak: f64| sum.abs() >= FRESH * peak;
         if let Some(block) = place.due(steps) {
             sums = sums_of(self.ring.last_rows(block, length));
@@ -92,7 +92,7 @@ pub(super) struct RollingMoments {
     pub inverse: f64,
 }
 
-/// Number of quantities of a window's moments: Σd, Σd², greatest Σd² since the last renewal, and the anchor of d.
+/// Number of quantities of a window's moments: Σd, Σd², greatest Σd² since the last recomputation, and the anchor of d.
 pub(super) const MOMENTS: usize = 4;
 
 /// The moments of a window.
@@ -109,7 +109,7 @@ impl RollingMoments {
         Self { length: length as usize, inverse: 1.0 / f64::from(length) }
     }
 
-    /// Adds one value per slot, which is already in the ring; `oldest` left the window, whose [`MOMENTS`] are at
+    /// Adds one value per slot, which is already in the ring. `oldest` has left the window, whose [`MOMENTS`] are at
     /// `first` in the slots' state.
     #[inline(always)]
     pub fn roll<const L: usize, const K: usize, P: SlotPlaces<L>>(
@@ -175,7 +175,7 @@ impl RollingMoments {
     }
 }
 
-/// Sums of one lane, oldest value first: value i goes to accumulator i mod 4, then (0+2) + (1+3).
+/// Sums of one lane, oldest value first: value i is added to accumulator i mod 4; the result is (0+2) + (1+3).
 #[inline(always)]
 fn sums_of_one<const K: usize>(values: impl Iterator<Item = [f64; K]>) -> [f64; K] {
     let mut sums = [[0.0; K]; ACCUMULATORS];

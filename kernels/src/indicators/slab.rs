@@ -24,8 +24,8 @@ pub struct IndicatorSlab {
 }
 
 impl IndicatorSlab {
-    /// A slab with no slots. The parameters must have passed [`IndicatorParams::check`]. Those of signals matter only
-    /// by the lines on which values may lie.
+    /// A slab without slots. The parameters must have passed [`IndicatorParams::check`]. The parameters of signals
+    /// matter only for the lines on which values may lie.
     pub fn new(params: IndicatorParams, signals: &SignalParams) -> Self {
         Self {
             slots: 0,
@@ -37,14 +37,14 @@ impl IndicatorSlab {
         }
     }
 
-    /// Makes room for `slots` slots; there are never fewer than before.
+    /// Makes room for `slots` slots; the number never decreases.
     pub fn resize(&mut self, slots: usize) {
         self.slots = self.slots.max(slots);
         self.columns.resize(self.slots);
         self.windows.resize(self.slots);
     }
 
-    /// Sets the state of a slot to that of a slot of a slab with the same windows.
+    /// Copies the state of a slot from a slab with the same windows.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         let numbers = from.columns.of_slot(slot);
         // A slot without bars has zeros in all rings, like a new one.
@@ -58,8 +58,8 @@ impl IndicatorSlab {
     /// slot without room.
     pub fn update(&mut self, isa: Isa, closed: &ClosedBars, out: &mut IndicatorColumns) {
         out.resize(closed.len(), self.has_further);
-        // Four bars of different slots are computed side by side, which fills AVX2's registers. With fewer bars, the
-        // values of one bar are side by side.
+        // Four bars of different slots are computed side by side, which fills AVX2's registers. With fewer bars, only
+        // the values of one bar are side by side.
         let isa = if closed.len() < 4 { isa } else { isa.of_four() };
         if self.has_further {
             isa.run(Update::<true> { slab: self, closed, out });

@@ -1,5 +1,5 @@
-//! Indicator state as bytes. Each slot has the number of its bars, its averages, and for each window its values, oldest
-//! first, and their sums. Values that have left a window are not written. The kept values of indicators follow.
+//! Encoding of indicator state. Each slot has the number of its bars, its averages, and for each window its values,
+//! oldest first, and their sums. Values that have left a window are not written. The kept values of indicators follow.
 //! Indicators that are off have no bytes.
 
 use super::averages::{AVERAGES, BARS};
@@ -14,11 +14,11 @@ use crate::state::{expect_head, expect_i64, get_f64, get_i64, put_f64, put_head,
 
 const STATE_VERSION: u32 = 1;
 
-/// Limit of a slot's bars, which is never reached; `f64` counts exactly up to it.
+/// Limit of a slot's number of bars, which is never reached in practice; `f64` counts exactly up to it.
 const BARS_MAX: i64 = 1 << 52;
 
 impl IndicatorSlab {
-    /// Adds the state's bytes: equal states have equal bytes.
+    /// Appends the state's bytes; equal states have equal bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         put_head(out, STATE_VERSION, self.slots);
         for (_, window) in self.params.windows() {
@@ -49,8 +49,7 @@ impl IndicatorSlab {
         }
     }
 
-    /// Reads the bytes of [`IndicatorSlab::write`] for the same parameters and number of slots, and moves `bytes`
-    /// after it.
+    /// Reads the bytes of [`IndicatorSlab::write`] for the same parameters and number of slots, and advances `bytes`.
     pub fn read(
         params: IndicatorParams,
         signals: &SignalParams,

@@ -6,8 +6,8 @@
 //!                                    └▶ windows (state: rings and rolling sums) ─┘
 //! ```
 //!
-//! All of this is vector code if the slots are a block in order and have had the same number of bars. Other slots go
-//! four at a time while they are different, with loads and stores slot by slot, and otherwise one at a time.
+//! All of this is vector code if the slots form a block in order and have had the same number of bars. Other slots are
+//! advanced four at a time if they are different, with loads and stores slot by slot, and otherwise one at a time.
 
 #![expect(clippy::needless_range_loop, reason = "a lane is a position in several arrays at once")]
 
@@ -21,8 +21,8 @@ use super::windows::Entering;
 use crate::bars::ClosedBars;
 use crate::isa::HotLoop;
 
-/// One call of [`IndicatorSlab::update`]. `ON` is true if any of the indicators that may be off is on, so that the loop
-/// need not check for them.
+/// One call of [`IndicatorSlab::update`]. `ON` is true if some indicator that may be off is on, so that the loop need
+/// not check for it.
 pub(super) struct Update<'a, const ON: bool> {
     pub slab: &'a mut IndicatorSlab,
     pub closed: &'a ClosedBars,
@@ -32,7 +32,7 @@ pub(super) struct Update<'a, const ON: bool> {
 impl<const ON: bool> HotLoop for Update<'_, ON> {
     #[inline(always)]
     fn run(self) {
-        // All columns have one known length, so a position is checked once for all of them.
+        // All columns have the same known length, so one bounds check is enough for all.
         let bars = self.closed.len();
         let mut step = Step::<ON> {
             slab: self.slab,
@@ -46,7 +46,7 @@ impl<const ON: bool> HotLoop for Update<'_, ON> {
         };
         let mut row = 0;
         while row < bars {
-            // One by one: the same slot again and again, or a run that is not yet at the start of a block.
+            // One at a time if the same slot repeats, or if a run of slots has not yet reached the start of a block.
             let four = step.slots[row..]
                 .first_chunk::<LANES>()
                 .filter(|slots| slots[0] != slots[1] && !is_run_within_block(slots));
@@ -59,7 +59,7 @@ impl<const ON: bool> HotLoop for Update<'_, ON> {
     }
 }
 
-/// The state, the columns of the closed bars that it needs, and the output.
+/// The state, the required columns of the closed bars, and the output.
 struct Step<'a, const ON: bool> {
     slab: &'a mut IndicatorSlab,
     slots: &'a [u32],
@@ -71,7 +71,7 @@ struct Step<'a, const ON: bool> {
     out: &'a mut IndicatorColumns,
 }
 
-/// True if the slots follow each other, but not from the start of a block.
+/// True if the slots are consecutive, but do not begin at the start of a block.
 #[inline(always)]
 fn is_run_within_block(slots: &[u32; LANES]) -> bool {
     let mut run = !slots[0].is_multiple_of(LANES as u32);
@@ -130,7 +130,7 @@ impl<const ON: bool> Step<'_, ON> {
         bars_before: [f64; L],
     ) {
         let IndicatorSlab { averages, columns, windows, .. } = &mut *self.slab;
-        // All blocks have one length, so a block is checked once.
+        // All blocks have the same length, so one bounds check is enough.
         let blocks = columns.blocks.as_mut_slice();
         let prices = Prices {
             high: scaled(self.high_e9, row),

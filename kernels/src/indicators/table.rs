@@ -4,7 +4,8 @@
 //! - its parameters: key, type (`u32` for a window of closed bars), default, allowed values, letter in formulas,
 //!   purpose. An indicator whose first parameter may be 0 is off at 0. Then its columns have no values, and states and
 //!   recorded configurations do not contain it;
-//! - the quantities of each slot's last bars that it alone keeps, each with the window that gives their number;
+//! - the quantities of each slot's last bars that only this indicator keeps, each with the window that gives their
+//!   number;
 //! - the text of its row in `docs/indicators.md`, which has the notation: first bar, formula, seeds and conventions.
 //!
 //! New rows come last: columns and parameters are numbered in this order in memory, on devices and in states.
@@ -14,10 +15,10 @@ use serde::Deserialize;
 
 use super::declaration::{IndicatorRow, Parameter, Unit, columns_always, indicators};
 
-/// Longest window, in bars: the rings of a slot take 8 bytes per bar of a window, or 16 for VWAP.
+/// Longest window, in bars. The rings of a slot take 8 bytes per bar of a window, and 16 for VWAP.
 pub const WINDOW_MAX: u32 = 1024;
 
-// Signals have a field for each of these, and get no more fields: new indicators must be off by default.
+// Signals have a field for each of these columns, and get no more fields: new indicators must be off by default.
 const _: () = assert!(ALWAYS == 16);
 
 indicators! {

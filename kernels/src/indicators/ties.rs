@@ -1,32 +1,32 @@
-//! Lines on which a close may lie, some deviations away from the mean: its side of such a line, computed in whole
-//! numbers.
+//! Lines at some number of deviations from the mean, on which a close may lie. The side of the line on which the close
+//! lies is computed in whole numbers.
 //!
 //! The closes of a window are whole numbers of their smallest unit, x are their distances from the newest one, and k =
-//! K / T deviations. Then `|c − m| > k·s` is `(Σx)²·(T² + K²) > K²·n·Σx²`. Doubles decide whenever the two sides differ
-//! by more than [`NEAR`].
+//! K / T deviations. Then `|c − m| > k·s` is `(Σx)²·(T² + K²) > K²·n·Σx²`. If the two sides differ by more than
+//! [`NEAR`], floating-point numbers decide.
 
 use std::cmp::Ordering;
 
-/// Relative distance from the line within which doubles do not determine the side. Their own error is a thousandth of
-/// it.
+/// Relative distance from the line within which floating-point numbers do not determine the side. Their own error is a
+/// thousandth of it.
 const NEAR: f64 = 1e-6;
 
 /// Powers of ten up to the number of decimals of prices and lines.
 const TENS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// Magnitude up to which whole numbers are rounded exactly.
+/// Magnitude up to which the rounding to whole numbers is exact.
 const WHOLE_MAX: f64 = 2_251_799_813_685_248.0;
 
-/// Adding and subtracting this rounds to a whole number.
+/// Adding and subtracting this number rounds to a whole number.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
 /// Greatest distance from the newest close for which the sums fit.
 const DISTANCE_MAX: u64 = 1 << 48;
 
-/// A line `units / per` standard deviations from the mean.
+/// A line at `units / per` standard deviations from the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// 0 if there is no line.
+    /// Units of deviations; 0 if there is no line.
     pub units: u64,
     pub per: u64,
 }
@@ -44,7 +44,8 @@ pub(super) fn units_e9(price: f64) -> f64 {
     if product.abs() < WHOLE_MAX { rounded(product) } else { product }
 }
 
-/// The fewest decimals, at least `digits`, with which a number is a whole one; `None` if there are too many.
+/// The fewest decimals, at least `digits`, with which a number is a multiple of its last decimal; `None` if there are
+/// too many.
 fn digits_of(value: f64, digits: usize) -> Option<usize> {
     (digits..TENS.len()).find(|&digits| {
         let product = value * TENS[digits];
@@ -52,16 +53,16 @@ fn digits_of(value: f64, digits: usize) -> Option<usize> {
     })
 }
 
-/// The least power of ten up to 1e9 by which all values are whole numbers of up to 51 bits; `None` if there is none.
+/// The least power of ten up to 1e9 that makes all values whole numbers of up to 51 bits; `None` if there is none.
 pub(crate) fn scale_of(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let digits = values.clone().try_fold(0, |digits, value| digits_of(value, digits))?;
-    // A number with few decimals may be too great for the decimals of others.
+    // With the decimals of the others, a number with few decimals may be too large.
     values.clone().all(|value| digits_of(value, digits) == Some(digits)).then_some(TENS[digits])
 }
 
 impl Line {
-    /// The line `deviations` deviations from the mean; the default line, which is never near, if
-    /// that number has more than nine decimals.
+    /// The line at `deviations` deviations from the mean. If that number has more than nine decimals, it is the default
+    /// line, which is never near.
     pub fn new(deviations: f64) -> Self {
         let of_digits = |digits: usize| Self {
             units: (deviations * TENS[digits]).round() as u64,
@@ -70,14 +71,14 @@ impl Line {
         digits_of(deviations, 0).map_or(Self::default(), of_digits)
     }
 
-    /// True if doubles do not determine the side of the line on which a value lies; false for NaN.
+    /// True if floating-point numbers do not determine on which side of the line a value lies; false for NaN.
     #[inline(always)]
     pub fn is_near(self, value: f64, line: f64) -> bool {
         (self.units > 0) & (line > 0.0) & ((value.abs() - line).abs() <= NEAR * line)
     }
 
-    /// Compares the newest close's distance from the mean with that of the line. `None` if the closes have no common
-    /// unit that is small enough.
+    /// Compares the newest close's distance from the mean with the line's. `None` if the closes have no common unit
+    /// that is small enough.
     pub fn compare(self, closes: impl Iterator<Item = f64> + Clone, newest: f64) -> Option<Ordering> {
         let digits = closes.clone().try_fold(0, |digits, close| digits_of(close, digits))?;
         let unit = |close: f64| rounded(close * TENS[digits]) as i64;
@@ -108,7 +109,7 @@ fn product(a: u128, b: u128) -> [u128; 2] {
     [a_high * b_high + first + second, middle << 64 | lowest]
 }
 
-/// A value that compares correctly with a line: it becomes the line itself if it lies on it.
+/// Adjusts a value so that it compares correctly with a line: it becomes the line itself if it lies on it.
 pub(super) fn settled(value: f64, line: f64, side: Ordering) -> f64 {
     match side {
         Ordering::Equal => line,
@@ -118,7 +119,7 @@ pub(super) fn settled(value: f64, line: f64, side: Ordering) -> f64 {
     }
 }
 
-/// A band that compares correctly with a close: it becomes the close itself if that lies on it.
+/// Adjusts a band so that it compares correctly with a close: it becomes the close itself if the close lies on it.
 pub(super) fn settled_band(band: f64, close: f64, is_upper: bool, side: Ordering) -> f64 {
     let is_beyond = if is_upper { close > band } else { close < band };
     match side {
@@ -152,7 +153,7 @@ mod tests {
         );
     }
 
-    /// Nine equal closes and one `distance` away: the latter is exactly three deviations from the mean.
+    /// Nine equal closes and one at a `distance`: the latter is exactly three deviations from the mean.
     #[test]
     fn sides_are_told_to_the_last_unit() {
         let compare = |others: f64, newest: f64, last: f64| {
@@ -163,13 +164,13 @@ mod tests {
         };
         assert_eq!(compare(100.1, 100.7, 100.1), Some(Ordering::Equal));
         assert_eq!(compare(130_000_000.0, 130_000_001.0, 130_000_000.0), Some(Ordering::Equal));
-        // One of the others is a unit off, which widens the deviation.
+        // One of the other closes differs by a unit, which increases the deviation.
         assert_eq!(compare(100.1, 100.7, 100.100_000_001), Some(Ordering::Less));
         assert_eq!(
             Line::new(2.999_999).compare([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0].into_iter(), 2.0),
             Some(Ordering::Greater)
         );
-        // Too far apart for the sums, and no decimal number of nine digits.
+        // The first closes are too far apart for the sums; the second are not decimal numbers of nine digits.
         assert_eq!(compare(0.000_000_001, 900_000.0, 0.000_000_001), None);
         assert_eq!(compare(1.0 / 3.0, 2.0, 1.0), None);
     }

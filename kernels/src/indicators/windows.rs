@@ -12,7 +12,7 @@ use super::table::{ALWAYS, FURTHER, Indicator, IndicatorParams, KEPT, Kept};
 use super::ties::{Line, settled, settled_band};
 use crate::signals::SignalParams;
 
-/// Most different windows of moments: SMA, Bollinger bands and z-score may have different lengths.
+/// Most different windows of moments: those of SMA, Bollinger bands and z-score may differ.
 pub(super) const MOMENTS_MAX: usize = 3;
 
 /// First quantities of the sums over windows in a slot's state, after the averages. Sums come before their peaks.
@@ -20,13 +20,13 @@ pub(super) const SQUARED_RETURNS: usize = AVERAGES;
 pub(super) const WEIGHTS: usize = SQUARED_RETURNS + 2;
 pub(super) const MOMENTS_OF_CLOSES: usize = WEIGHTS + 4;
 
-/// Number of quantities by slot.
+/// Number of quantities per slot.
 pub(super) const QUANTITIES: usize = MOMENTS_OF_CLOSES + MOMENTS_MAX * MOMENTS;
 
 /// The values of the last bars that indicators need.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
-    /// The last closes, as many as the longest window over them needs.
+    /// The last closes, as many as the longest window over closes needs.
     pub closes: Ring<1>,
     /// One entry for each length over which some indicator needs moments.
     pub moments: Vec<MomentsWindow>,
@@ -44,10 +44,10 @@ pub(super) struct Windows {
 pub(super) struct MomentsWindow {
     pub rolling: RollingMoments,
     pub sma: bool,
-    /// Width of the Bollinger bands; `None` if these do not need the moments.
+    /// Width of the Bollinger bands; `None` if they use another window.
     pub bollinger: Option<f64>,
     pub zscore: bool,
-    /// The lines on which a close may lie: those of the bands, and of the z-score's threshold.
+    /// Lines on which a close may lie: those of the bands, and of the z-score's threshold.
     pub lines: [Line; 2],
     /// The threshold of the z-score.
     pub threshold: f64,
@@ -98,7 +98,7 @@ impl Windows {
         self.kept.iter_mut().for_each(|ring| ring.resize(slots));
     }
 
-    /// Sets the values of a slot to those of a slot of other windows.
+    /// Copies the values of a slot from another value.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         self.closes.copy_slot(to, &from.closes, slot);
         self.squared_returns.ring.copy_slot(to, &from.squared_returns.ring, slot);
@@ -108,7 +108,7 @@ impl Windows {
         }
     }
 
-    /// Adds one bar per slot and sets the indicators. `SETTLED` promises that all windows were full before.
+    /// Adds one bar per slot and sets the indicators. If `SETTLED` is true, all windows were full before.
     #[inline(always)]
     pub fn roll<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
@@ -147,8 +147,8 @@ impl Windows {
         }
     }
 
-    /// Adds the same bars to the indicators that may be off and are on. It is called after [`Windows::roll`], and only
-    /// if there are such indicators.
+    /// Adds the same bars to those indicators that may be off and are on. It is called after [`Windows::roll`], and
+    /// only if there are such indicators.
     #[inline(always)]
     pub fn roll_further<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
@@ -161,8 +161,8 @@ impl Windows {
         }
     }
 
-    /// Adds the same bars to the stochastic oscillator. The whole window is read at each bar, because a maximum cannot
-    /// be rolled as a sum can.
+    /// Adds the same bars to the stochastic oscillator. It reads the whole window at each bar, because a maximum cannot
+    /// be rolled like a sum.
     #[inline(always)]
     fn roll_stochastic<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
@@ -195,7 +195,7 @@ impl Windows {
         let averaged = &mut self.kept[Kept::StochasticPercents as usize];
         let steps = place.steps(bars_before, averaged.length);
         place.exchange(averaged, steps, &[percents]);
-        // The sums have the shape of all other sums over windows.
+        // The sums have the same shape as all other sums over windows.
         let mut sums = [[0.0; L]; 4];
         for value in 0..averaged.length {
             let [percents] = place.read(averaged, steps, averaged.length - 1 - value);
@@ -234,7 +234,7 @@ impl Windows {
             let rate = formulas::rate_of_change(close[lane], before[lane]);
             out[Indicator::Roc as usize][lane] = after::<SETTLED>(self.roc, bars_before[lane], rate);
         }
-        // All windows need the values that leave them, before the new value overwrites the oldest one of the longest
+        // The values that leave the windows are read before the new value overwrites the oldest one of the longest
         // window.
         let mut oldest = [[0.0; L]; MOMENTS_MAX];
         for (oldest, window) in oldest.iter_mut().zip(&self.moments) {
@@ -292,7 +292,7 @@ impl Windows {
     }
 }
 
-/// Decides for closes near a band on which side they lie.
+/// Determines on which side of a band nearby closes lie.
 #[cold]
 fn settle_bands<const L: usize, P: SlotPlaces<L>>(
     near: [bool; L],
@@ -316,7 +316,7 @@ fn settle_bands<const L: usize, P: SlotPlaces<L>>(
     }
 }
 
-/// Decides for z-scores near their threshold on which side they lie.
+/// Determines on which side of the threshold nearby z-scores lie.
 #[cold]
 fn settle_scores<const L: usize, P: SlotPlaces<L>>(
     near: [bool; L],

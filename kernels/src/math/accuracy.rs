@@ -1,4 +1,4 @@
-//! Errors of the functions in units in the last place, against `tests/fixtures/math.csv.gz`.
+//! Errors of the functions in units in the last place, measured with `tests/fixtures/math.csv.gz`.
 
 use std::io::Read;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn exact_values(function: &str) -> Vec<[f64; 3]> {
     text.lines().filter_map(row).collect()
 }
 
-/// Checks that the largest error is below `bound` and near it; values that are not normal numbers are left out.
+/// Checks that the largest error is below `bound` and near it; results that are not normal numbers are left out.
 fn check(name: &str, function: fn(f64) -> f64, bound: f64) {
     let mut worst = (0.0, 0.0);
     let rows = exact_values(name);
@@ -44,7 +44,7 @@ fn errors_stay_below_their_bounds() {
     check("inverse_normal_cdf", inverse_normal_cdf, super::normal::INVERSE_ULP_ERROR_MAX);
 }
 
-/// Compares `exp_less_1` with its series where that is short, and with `exp` where subtracting 1 costs no digits.
+/// Compares `exp_less_1` with its series for small arguments, and with `exp` where subtracting 1 costs no digits.
 #[test]
 fn exp_less_1_is_accurate_near_0_and_far_from_it() {
     let mut worst = 0.0_f64;
@@ -72,7 +72,7 @@ fn special_values_of_exp() {
     assert_eq!(exp(f64::INFINITY), f64::INFINITY);
     assert_eq!(exp(f64::NEG_INFINITY), 0.0);
     assert!(exp(f64::NAN).is_nan());
-    // The last argument with a finite result, and the first without one; then likewise at the other end.
+    // The last argument with a finite result, and the first without; then the same at the other end.
     assert!(exp(709.782_712_893_384).is_finite());
     assert_eq!(exp(709.782_712_893_384_1), f64::INFINITY);
     assert_eq!(exp(-745.133_219_101_941_1).to_bits(), 1);

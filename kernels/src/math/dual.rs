@@ -1,12 +1,12 @@
-//! Numbers with derivatives. Everything computed from them has its derivatives by the same parameters, exact but for
-//! rounding (forward differentiation; Griewank and Walther, *Evaluating Derivatives*, 2008, chapter 3). The values have
-//! the same bits as without derivatives.
+//! Numbers with derivatives. Every result computed from them has its derivatives by the same parameters, exact up to
+//! rounding. This is forward differentiation (Griewank and Walther, *Evaluating Derivatives*, 2008, chapter 3). The
+//! values have the same bits as without derivatives.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::{Real, density_and_cdf};
 
-/// A kind of number for which formulas are written: a [`Real`], or one with derivatives.
+/// A type of number for which formulas are written: a [`Real`], or one with derivatives.
 pub(crate) trait Number:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
@@ -15,7 +15,7 @@ pub(crate) trait Number:
 
     /// A number that depends on no parameter.
     fn constant(value: Self::Part) -> Self;
-    /// The term in this kind of number: without derivatives, or with the first of them.
+    /// Converts a term to this type: without derivatives, or with the first of them.
     fn of_term(term: &Term) -> Self;
     fn scaled(self, by: Self::Part) -> Self;
     fn value(self) -> Self::Part;
@@ -61,7 +61,7 @@ pub(crate) struct Dual<T, const N: usize> {
 pub(crate) type Term = Dual<f64, PARAMETERS>;
 
 impl<T: Real, const N: usize> Dual<T, N> {
-    /// A parameter itself.
+    /// A parameter itself, whose derivative by itself is 1.
     pub fn parameter(value: T, number: usize) -> Self {
         let mut by = [T::of(0.0); N];
         by[number] = T::of(1.0);

@@ -13,7 +13,7 @@ use super::ln::{LN2_HIGH, LN2_LOW};
 pub(super) const ULP_ERROR_MAX: f64 = 0.9;
 
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
-/// Adding this to a number below 2^51 rounds it to an integer, which then stands in the last bits.
+/// Adding this to a number below 2^51 rounds it to an integer, which is then in the last bits.
 const SHIFT: f64 = 6_755_399_441_055_744.0;
 /// Beyond this argument, of either sign, the result is rounded to infinity or to 0.
 const X_MAX: f64 = 710.0;
@@ -38,7 +38,7 @@ pub fn exp(x: f64) -> f64 {
     exp_of_sum(x, 0.0)
 }
 
-/// `e^(x + rest)` for a rest of at most 1e-4, exact even if the sum of both would be rounded.
+/// `e^(x + rest)` for a rest of at most 1e-4, accurate even if the sum of both would be rounded.
 #[inline(always)]
 pub(crate) fn exp_of_sum(x: f64, rest: f64) -> f64 {
     let x = if x > X_MAX { X_MAX } else { x };
@@ -58,8 +58,8 @@ pub(crate) fn exp_less_1(x: f64) -> f64 {
     less_1 * first * second + (first * second - 1.0)
 }
 
-/// `e^x = (1 + less_1) · power` for `|x| ≤ 700`, with a power of two that is 1 for `|x| ≤ 0.34`. For other arguments
-/// the numbers are meaningless.
+/// Decomposition `e^x = (1 + less_1) · power` for `|x| ≤ 700`, with a power of two that is 1 for `|x| ≤ 0.34`. For
+/// other arguments the numbers are meaningless.
 pub(crate) struct Exp {
     pub less_1: f64,
     pub power: f64,

@@ -33,7 +33,7 @@ const P: [f64; 7] = [
     0.147_959_497_005_828_58,
 ];
 
-/// Likewise for quotients, whose `m` is between 2^-0.5861 and 2^0.5861: 1.6e-17 (`tests/scripts/fit_math.py`).
+/// The same for quotients, whose `m` is between 2^-0.5861 and 2^0.5861: 1.6e-17 (`tests/scripts/fit_math.py`).
 const RATIO_P: [f64; 7] = [
     0.666_666_666_666_728_7,
     0.399_999_999_960_767_4,
@@ -44,7 +44,7 @@ const RATIO_P: [f64; 7] = [
     0.153_762_747_032_309_27,
 ];
 
-/// Bits of √½: mantissas are taken from here to √2.
+/// Bits of √½: mantissas are reduced to the range from here to √2.
 const SQRT_HALF_BITS: u64 = 0x3fe6_a09e_667f_3bcd;
 const ONE_BITS: u64 = 0x3ff0_0000_0000_0000;
 const MANTISSA_MASK: u64 = 0x000f_ffff_ffff_ffff;
@@ -86,12 +86,12 @@ fn ln_scaled(x: f64, exponent: f64) -> f64 {
     k * LN2_HIGH + (f - (half_square - (s * (half_square + r) + k * LN2_LOW)))
 }
 
-/// Two positive, normal numbers, for the logarithm of their quotient. Without the rounding of the quotient it is as
-/// accurate near 1 as elsewhere.
+/// Two positive, normal numbers, for the logarithm of their quotient. The quotient itself is not rounded, so the
+/// logarithm is as accurate near 1 as elsewhere.
 pub(crate) struct Quotient {
     k: f64,
     difference: f64,
-    /// Sum of the two, not 0; the caller gives its inverse to [`Quotient::ln`].
+    /// Sum of the two, not 0; the caller passes its inverse to [`Quotient::ln`].
     pub sum: f64,
 }
 
@@ -99,7 +99,7 @@ impl Quotient {
     /// `a = 2^k · a'`, with `a'` between 1/1.502 and 1.502 times `b`, so that `a' − b` is exact.
     #[inline(always)]
     pub fn new(a: f64, b: f64) -> Self {
-        /// One half, at the place of the exponent.
+        /// Half of the exponent's lowest bit.
         const HALF_BITS: u64 = 1 << 51;
         // The bits of a number approximate its binary logarithm, within 0.0861.
         let shifted = a.to_bits().wrapping_sub(b.to_bits()).wrapping_add(ONE_BITS + HALF_BITS);
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// `k·ln 2 + 2 atanh((m−1)/(m+1))`, good to about 100 bits.
+    /// `k·ln 2 + 2 atanh((m−1)/(m+1))`, accurate to about 100 bits.
     fn reference(x: f64) -> Double {
         let mut mantissa = f64::from_bits((x.to_bits() & MANTISSA_MASK) | ONE_BITS);
         let mut k = ((x.to_bits() >> 52) as i32 - 1023) as f64;

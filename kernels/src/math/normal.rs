@@ -160,7 +160,7 @@ pub(crate) fn mills(x: f64) -> f64 {
     ratio(&MILLS.0, &MILLS.1, x)
 }
 
-/// The least argument of [`mills`] and of [`Mills`], a little above the least one for which the coefficients are
+/// The least argument of [`mills`] and of [`Mills`], slightly above the least one for which the coefficients are
 /// fitted.
 pub(crate) const MILLS_MIN: f64 = -0.33;
 

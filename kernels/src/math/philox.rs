@@ -1,5 +1,5 @@
 //! Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: *Parallel random numbers: as easy as 1, 2, 3*, 2011). Its random words
-//! are a function of a key and a counter, so that any device can compute those of any path.
+//! are a function of a key and a counter, so that any device can compute the words of any path.
 
 const MULTIPLIERS: [u64; 2] = [0xd251_1f53, 0xcd9e_8d57];
 const KEY_STEPS: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];

@@ -30,12 +30,12 @@ pub(crate) trait Real:
     fn ln(self) -> Self;
     fn abs(self) -> Self;
     fn with_sign_of(self, other: Self) -> Self;
-    /// `min(u, 1 − u)` for a number u evenly spread between 0 and 1, made from random words, the first of them highest.
-    /// The magnitude is never 0 nor above ½, and the sign is negative if u is below ½.
+    /// `min(u, 1 − u)` for a number u evenly distributed between 0 and 1, made from random words, the first one
+    /// highest. The magnitude is never 0 or above ½; the sign is negative if u is below ½.
     fn outer(words: [u64; 2]) -> Self;
     /// `A(r)/B(r)` of the inverse normal distribution function's central region.
     fn central(r: Self) -> Self;
-    /// `−Φ⁻¹(exp(−t²/2))` in its tail, as far as [`Real::outer`] goes.
+    /// `−Φ⁻¹(exp(−t²/2))` in the tail, for all t that [`Real::outer`] can give.
     fn tail(t: Self) -> Self;
 }
 

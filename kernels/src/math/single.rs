@@ -11,7 +11,7 @@ const LOG2_E: f32 = std::f32::consts::LOG2_E;
 /// The upper part of ln 2, whose last fifteen bits are zero, so that multiples up to 2^9 are exact.
 const LN2_HIGH: f32 = f32::from_bits(0x3f31_8000);
 const LN2_LOW: f32 = f32::from_bits(0xb95e_8083);
-/// Adding this to a number below 2^22 rounds it to an integer, which then stands in the last bits.
+/// Adding this to a number below 2^22 rounds it to an integer, which is then in the last bits.
 const SHIFT: f32 = 12_582_912.0;
 
 const Q: [f32; 5] = [0.499_999_93, 0.166_665_2, 0.041_668_39, 0.008_368_781, 0.001_381_470_7];
@@ -75,7 +75,7 @@ mod tests {
             let x = -87.0 + 174.0 * (f64::from(step) / 400_000.0);
             let y = super::super::exp(x) as f32;
             let small = (x / f64::from(1 + step % 1_000)) as f32;
-            // The logarithm of a number near 1 has no relative error to speak of.
+            // Near 1, the relative error of the logarithm is not bounded, so such numbers are replaced.
             let y = if (0.5..2.0).contains(&y) { 3.0 } else { y };
             let p =
                 f32::outer([u64::from(step.wrapping_mul(0x9e37_79b9) >> (step % 28)), 0]).abs().min(0.499);

@@ -2,7 +2,7 @@
 //! evenly than random ones. The table, its source and licence are `sobol.txt`.
 //!
 //! Coordinate d of point n is `⊕ v[d][k]` over the bits k of the Gray code of n, as 32 binary digits after the point.
-//! So any point can be computed without the ones before it (Antonov and Saleev 1979).
+//! So any point can be computed without the previous ones (Antonov and Saleev 1979).
 
 /// Number of dimensions for which there are direction numbers.
 pub(crate) const SOBOL_DIMENSIONS: usize = 256;
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// `tests/scripts/make_risk_fixtures.py` made the fixture.
+    /// The points equal those in the fixture by `tests/scripts/make_risk_fixtures.py`.
     #[test]
     fn points_are_those_of_scipy_and_quantlib() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/sobol.csv.gz");
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    /// Every interval of length 2^-k has exactly one of 2^k consecutive points that begin at a multiple of 2^k, in
+    /// Each interval of length 2^-k has exactly one of any 2^k consecutive points that begin at a multiple of 2^k, in
     /// every dimension.
     #[test]
     fn intervals_have_their_points() {

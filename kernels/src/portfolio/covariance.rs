@@ -18,12 +18,12 @@ use crate::isa::{HotLoop, Isa};
 use crate::pricing::ParameterError;
 use crate::pricing::options::check;
 
-/// An asset's variance counts as explained by the others if the rest, per asset, is at most this share: the rest is
+/// Share of an asset's variance, per asset, up to which the part that the other assets do not explain counts as
 /// rounding.
 const ROUNDING: f64 = 1e-14;
-/// Greatest difference of the two halves of the matrix, as a share of a covariance's greatest possible value.
+/// Greatest difference between the two halves of the matrix, as a share of the greatest possible value of a covariance.
 const ASYMMETRY_MAX: f64 = 1e-12;
-/// Numbers of rows and of columns of the matrix that a hot loop computes side by side.
+/// Number of rows, and of columns, of the matrix that a hot loop computes side by side.
 const TILE: [usize; 2] = [4, 16];
 
 /// Errors of a covariance.
@@ -39,7 +39,7 @@ pub enum CovarianceError {
         /// Numbers that it should have.
         expected: usize,
     },
-    /// There are more numbers than fit.
+    /// There are more numbers than are allowed.
     #[error(
         "{assets} assets at {times} times are too many: give {ASSETS_MAX} assets and {CELLS_MAX} numbers at most"
     )]
@@ -107,7 +107,7 @@ pub enum CovarianceError {
     Parameter(#[from] ParameterError),
 }
 
-/// A covariance matrix of assets' returns, over the time that one return is for.
+/// A covariance matrix of assets' returns over some time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Covariance {
     assets: usize,
@@ -138,7 +138,7 @@ impl Covariance {
         Ok(covariance)
     }
 
-    /// The covariance of these volatilities and this matrix of correlations, given row by row: `σ_a·σ_b·ρ_ab`.
+    /// The covariance for these volatilities and this matrix of correlations, given row by row: `σ_a·σ_b·ρ_ab`.
     pub fn from_correlations(volatilities: &[f64], correlations: &[f64]) -> Result<Self, CovarianceError> {
         let assets = volatilities.len();
         check_matrix("volatilities", assets, 1, volatilities)?;
@@ -161,7 +161,7 @@ impl Covariance {
         Self::of_sums(isa, assets, &centred, 1.0, divisor)
     }
 
-    /// The exponentially weighted covariance of a matrix of returns, given time by time. RiskMetrics has a lambda of
+    /// The exponentially weighted covariance of a matrix of returns, given time by time. RiskMetrics uses a lambda of
     /// 0.94 for days.
     pub fn exponential(
         isa: Isa,
@@ -185,7 +185,8 @@ impl Covariance {
         Self::of_values(assets, values)
     }
 
-    /// A covariance of returns that are small enough to be squared.
+    /// A covariance from computed values; an error if they are not finite, because returns were too large to be
+    /// squared.
     pub(super) fn of_values(assets: usize, values: Vec<f64>) -> Result<Self, CovarianceError> {
         check_matrix("covariance", assets, assets, &values)?;
         Ok(Self { assets, values })
@@ -206,7 +207,7 @@ impl Covariance {
         &self.values
     }
 
-    /// The covariance over another time: a factor of 252 turns that of a day into that of a year.
+    /// The covariance over another time: a factor of 252 converts that of a day to that of a year.
     pub fn scaled(&self, factor: f64) -> Self {
         Self { assets: self.assets, values: self.values.iter().map(|value| value * factor).collect() }
     }
@@ -375,7 +376,7 @@ impl HotLoop for Products<'_> {
     fn run(self) {
         let [height, width] = TILE;
         for first in (0..self.assets).step_by(height) {
-            // The part to the right of the diagonal mirrors the part below it.
+            // The upper triangle mirrors the lower one.
             for second in (0..(first + height).min(self.assets)).step_by(width) {
                 let sums = tile(self.rows, self.assets, self.decay, first, second);
                 for (row, sums) in (first..self.assets).zip(&sums) {

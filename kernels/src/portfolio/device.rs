@@ -14,8 +14,8 @@ use crate::device::{
 };
 use crate::pricing::draws::LANES;
 
-/// Greatest count of numbers that a device keeps at once, one per scenario for each position, book and asset: 512 MiB.
-/// With more numbers, scenarios are processed part by part.
+/// Greatest count of numbers that a device keeps at once: one per scenario for each position, book and asset; 512 MiB.
+/// Beyond it, scenarios are processed in several parts.
 pub const DEVICE_CELLS_MAX: usize = 1 << 26;
 
 const NUMBER_BYTES: usize = size_of::<f64>();
@@ -158,7 +158,7 @@ fn run(
     Ok(())
 }
 
-/// Uploads a column of moves in some scenarios; scenarios after the last one do not move.
+/// Uploads a column of moves for some scenarios; scenarios after the last one have no moves.
 fn put_moves(
     workspace: &mut Workspace,
     scenarios: &Scenarios,

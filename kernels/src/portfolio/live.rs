@@ -1,4 +1,4 @@
-//! Profits that follow changes of their positions and markets.
+//! Profits that are updated after changes of positions and markets.
 //!
 //! The sums of each book are kept as a tree, whose leaves are the profits of its positions and of the books in it:
 //!
@@ -10,8 +10,8 @@
 //!                       the book ──▶ a leaf of the book above
 //! ```
 //!
-//! This is the shape in which [`Portfolio::run`] sums. So a change replaces leaves, and only the sums above these are
-//! added anew: the bits are those of a full run.
+//! [`Portfolio::run`] sums in the same shape. So after a change only the sums above changed leaves are recomputed, and
+//! the bits are those of a full run.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,17 +33,17 @@ pub struct LiveProfits {
     leaf_of_book: Vec<usize>,
 }
 
-/// The work of a change.
+/// Counts of the work for a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recomputed {
     /// Positions that were revalued in all scenarios.
     pub positions: usize,
-    /// Sums of two columns that were added anew in all scenarios.
+    /// Sums of two columns that were recomputed in all scenarios.
     pub sums: usize,
 }
 
 impl LiveProfits {
-    /// Computes all profits in a range of scenarios, such as the range of one lane, or all.
+    /// Computes all profits in a range of scenarios: those of one lane, or all.
     pub fn new(
         isa: Isa,
         portfolio: impl Into<Arc<Portfolio>>,
@@ -89,9 +89,9 @@ impl LiveProfits {
         Profits { columns, ..Profits::default() }
     }
 
-    /// Replaces the portfolio by another one, and revalues only positions that differ themselves or in their assets'
-    /// markets. Returns `None`, without a change, if the new one has other books, other numbers of assets or positions,
-    /// or a position in another book.
+    /// Replaces the portfolio by another one, and revalues only positions that differ, or whose assets' markets differ.
+    /// Returns `None`, without a change, if the new portfolio has other books, other numbers of assets or positions, or
+    /// a position in another book.
     pub fn follow(&mut self, isa: Isa, portfolio: &Arc<Portfolio>) -> Option<Recomputed> {
         let (before, after) = (&*self.portfolio, &**portfolio);
         let books = |of: &Portfolio| of.positions().iter().map(|position| position.book).collect::<Vec<_>>();
@@ -139,7 +139,8 @@ impl LiveProfits {
     }
 }
 
-/// The tree of a book: its leaves, the sums of two of them, and so on up to one sum. Each is a column of scenarios.
+/// The tree of a book: its leaves, the sums of two of them, and so on up to one sum. Each node is a column of
+/// scenarios.
 #[derive(Clone, Debug)]
 struct SumTree {
     /// Length of a column: the number of scenarios.
@@ -168,7 +169,7 @@ impl SumTree {
         &mut self.levels[level][column * self.count..][..self.count]
     }
 
-    /// Adds the sums above some leaves anew, and returns the number of these sums.
+    /// Recomputes the sums above some leaves, and returns the number of these sums.
     fn add_anew(&mut self, leaves: &[usize]) -> usize {
         let (mut changed, mut sums) = (leaves.to_vec(), 0);
         changed.sort_unstable();

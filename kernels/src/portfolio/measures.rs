@@ -9,7 +9,7 @@
 //!   of the worst share p of all scenarios, the last of them counted in part. It is never below the value at risk
 //!   (Acerbi and Tasche, *On the coherence of expected shortfall*, 2002).
 //!
-//! Both have a *standard error* if profits were drawn independently. It follows from the order of the profits alone:
+//! Both have a *standard error* if profits were drawn independently. It is computed from the ranked profits:
 //!
 //! - of the value at risk, half of the difference between the profits of the ranks `h − s` and `h + s`, with the
 //!   standard deviation `s = √(n·p·(1 − p))`. The number of profits below the true quantile is binomial, with that
@@ -22,7 +22,7 @@
 //! Both are losses: weighted means over few scenarios, which are a [`Tail`]. The same mean of the profits of a part is
 //! that part's *component*: its derivative by the size of the part. Components add up to the whole (Euler). A
 //! position's *marginal* risk is its component divided by its quantity. Components of the value at risk depend on at
-//! most two scenarios, and are as uncertain as these; those of the expected shortfall are steadier.
+//! most two scenarios, and are therefore uncertain; those of the expected shortfall are steadier.
 
 use std::ops::RangeInclusive;
 
@@ -73,7 +73,7 @@ pub enum MeasureError {
     },
 }
 
-/// Scenarios in the order of their profits, the worst first; equal ones in the order of their numbers.
+/// Scenarios in the order of their profits, the worst first; equal ones by number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
     order: Vec<usize>,
@@ -82,9 +82,9 @@ pub struct Ranked {
 /// Some scenarios with weights that add up to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tail {
-    /// Their numbers, the worst first.
+    /// Numbers of the scenarios, the worst first.
     pub scenarios: Vec<u64>,
-    /// Their weights.
+    /// Weights of the scenarios.
     pub weights: Vec<f64>,
 }
 
@@ -98,7 +98,7 @@ impl Ranked {
             return Err(MeasureError::NotFinite { scenario, value: profits[scenario] });
         }
         let mut order: Vec<usize> = (0..profits.len()).collect();
-        // Adding 0 turns −0 into 0, so that both are equal in the order.
+        // Adding 0 converts −0 to 0, so that both are equal in the order.
         order.sort_unstable_by(|&one, &other| {
             (profits[one] + 0.0).total_cmp(&(profits[other] + 0.0)).then(one.cmp(&other))
         });
@@ -158,8 +158,8 @@ impl Ranked {
     }
 }
 
-/// Number of scenarios in a block of a tail. It is a power of two, so that the sums of blocks occur within the sum of
-/// all.
+/// Number of scenarios in a block of a tail. It is a power of two, so that the sums of blocks are partial sums of the
+/// whole sum.
 pub const TAIL_BLOCK: usize = 64;
 
 impl Tail {
@@ -168,8 +168,8 @@ impl Tail {
         self.scenarios.len().div_ceil(TAIL_BLOCK)
     }
 
-    /// A block of the tail. [`loss_of_blocks`] makes the loss of the whole tail from the losses of its blocks, to the
-    /// bit.
+    /// A block of the tail. [`loss_of_blocks`] computes the loss of the whole tail from the losses of its blocks, with
+    /// the same bits.
     pub fn block(&self, number: usize) -> Tail {
         let end = ((number + 1) * TAIL_BLOCK).min(self.scenarios.len());
         let range = number * TAIL_BLOCK..end;
@@ -195,8 +195,8 @@ pub fn loss_of_blocks(losses: &[f64]) -> f64 {
 }
 
 impl Portfolio {
-    /// The components of some positions: the loss of each in a tail's scenarios. Their [`Portfolio::book_sums`] are
-    /// those of books. Only these scenarios are computed again, and no profits are kept. Any range of positions can be
+    /// The components of some positions: the loss of each in a tail's scenarios. Their [`Portfolio::book_sums`] are the
+    /// components of books. Only these scenarios are recomputed, and no profits are kept. Any range of positions can be
     /// computed anywhere.
     pub fn component_losses(
         &self,
@@ -225,14 +225,14 @@ mod tests {
         let profits = [3.0, -1.0, 2.0, -4.0, 0.0];
         let ranked = Ranked::new(&profits).unwrap();
         assert_eq!(ranked.order, [3, 1, 4, 2, 0]);
-        // n·p = 1.25: the worst, and a quarter of the next.
+        // n·p = 1.25: the worst profit, and a quarter of the next.
         let tail = ranked.expected_shortfall(0.75).unwrap();
         assert_eq!(
             (tail.scenarios.as_slice(), tail.weights.as_slice()),
             ([3, 1].as_slice(), [0.8, 0.2].as_slice())
         );
         assert!((tail.loss(&profits) - 3.4).abs() < 1e-15 * 4.0);
-        // (n − 1)·p = 1: exactly the second.
+        // (n − 1)·p = 1: exactly the second profit.
         let tail = ranked.value_at_risk(0.75).unwrap();
         assert_eq!((tail.scenarios.as_slice(), tail.loss(&profits)), ([1].as_slice(), 1.0));
         assert_eq!(Ranked::new(&[]), Err(MeasureError::Empty));

@@ -1,6 +1,6 @@
-//! Risk of portfolios: value, profits under scenarios, value at risk, expected shortfall, and their components. It
-//! knows no names, no threads and no clock: assets, positions and books are numbers. Any range of scenarios may be
-//! computed anywhere.
+//! Risk of portfolios: value, profits under scenarios, value at risk, expected shortfall, and their components. The
+//! module knows no names, no threads and no clock: assets, positions and books are numbers. Any range of scenarios may
+//! be computed anywhere.
 //!
 //! ```text
 //! Portfolio, Scenarios ──▶ Portfolio::run ──▶ Profits ──▶ Ranked ──▶ Tail::loss      of a book, a desk, all
@@ -11,7 +11,7 @@
 //!
 //! A profit is `quantity · (value in the scenario − value now)`. Each position is revalued in full, by the formulas of
 //! [`pricing`](crate::pricing). The profits of a book are summed in one shape: its positions by number, then the books
-//! in it by number. Neighbours are added, then neighbouring sums, and so on; a term without a neighbour goes on
+//! in it by number. Neighbours are added, then neighbouring sums, and so on; a term without a neighbour is passed on
 //! unchanged ([`Tree`](tree)). So a sum's bits depend only on its terms, and a changed profit changes only the sums
 //! above it.
 

@@ -1,4 +1,4 @@
-//! Risk from a covariance alone. Profits are assumed to be linear in the assets' returns, and these normal with mean 0
+//! Risk from only a covariance. Profits are assumed to be linear in the assets' returns, and these normal with mean 0
 //! (delta-normal; J.P. Morgan, *RiskMetrics technical document*, 1996).
 //!
 //! The exposures of a book are `e_a = Σ quantity·delta·S`, in currency, and Σ is the covariance of returns over the
@@ -145,7 +145,7 @@ impl Portfolio {
         })
     }
 
-    /// True for each book that is this one or within it.
+    /// True for each book that is `book` or within it.
     fn books_within(&self, book: usize) -> Vec<bool> {
         let mut is_within = vec![false; self.parents().len()];
         for (number, parent) in self.parents().iter().enumerate() {

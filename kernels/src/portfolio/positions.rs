@@ -89,7 +89,7 @@ pub enum PortfolioError {
     /// A number of an asset's market is out of range.
     #[error("asset {asset}: {error}")]
     Asset {
-        /// Its number.
+        /// Number of the asset.
         asset: usize,
         /// The error.
         error: ParameterError,
@@ -97,7 +97,7 @@ pub enum PortfolioError {
     /// A number of a position is out of range.
     #[error("position {position}: {error}")]
     Position {
-        /// Its number.
+        /// Number of the position.
         position: usize,
         /// The error.
         error: ParameterError,
@@ -105,7 +105,7 @@ pub enum PortfolioError {
     /// A position names an asset or a book that does not exist.
     #[error("position {position}: {field} is {value}, but there are {count} of them, numbered from 0")]
     Unknown {
-        /// Its number.
+        /// Number of the position.
         position: usize,
         /// `asset` or `book`.
         field: &'static str,
@@ -120,7 +120,7 @@ pub enum PortfolioError {
          that comes before it"
     )]
     Parent {
-        /// Its number.
+        /// Number of the book.
         book: usize,
         /// Number of its parent, as given.
         parent: Option<usize>,
@@ -137,7 +137,7 @@ pub enum PortfolioError {
     },
 }
 
-/// Positions in assets, and the tree of books, of any depth, that hold them. Book 0 is the whole portfolio.
+/// Positions in assets, and the tree of books that contains them. Book 0 is the whole portfolio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Portfolio {
     assets: Vec<AssetMarket>,
@@ -147,7 +147,7 @@ pub struct Portfolio {
     members: Vec<Members>,
     /// Value of one unit of each position now.
     units: Vec<f64>,
-    /// True for an asset whose price is that of a future.
+    /// True for each asset whose price is that of a future.
     futures: Vec<bool>,
     /// The exercise boundary of each position; `None` for other instruments and for boundaries that are not found yet.
     boundaries: Vec<Option<Arc<ExerciseBoundary>>>,
@@ -160,8 +160,8 @@ pub(super) struct Members {
 }
 
 impl Portfolio {
-    /// Checks all parts. `parents` has the parent of each book: `None` for book 0, and a book with a lower number for
-    /// each other one.
+    /// Checks all parts. `parents` has the parent of each book: `None` for book 0, and a lower number for each other
+    /// book.
     pub fn new(
         assets: Vec<AssetMarket>,
         parents: Vec<Option<usize>>,
@@ -171,8 +171,8 @@ impl Portfolio {
         Self::with_futures(assets, &futures, parents, positions)
     }
 
-    /// Likewise with futures: an asset whose price is that of a future has its rate as dividend yield, also if rates
-    /// move.
+    /// As [`Self::new`], with futures: an asset whose price is that of a future has its rate as dividend yield, even if
+    /// rates move.
     pub fn with_futures(
         assets: Vec<AssetMarket>,
         futures: &[bool],
@@ -319,8 +319,8 @@ impl Portfolio {
         self.book_sums(&self.values())
     }
 
-    /// The sum over each book of one number per position, including the books within it, added in the shape that the
-    /// module describes.
+    /// The sums of one number per position for each book, including the books within it, in the shape that the module
+    /// describes.
     pub fn book_sums(&self, of_positions: &[f64]) -> Vec<f64> {
         assert_eq!(of_positions.len(), self.positions.len(), "a number for each position");
         let mut sums = vec![0.0; self.members.len()];

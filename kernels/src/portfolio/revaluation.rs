@@ -1,4 +1,4 @@
-//! Values in scenarios, [`LANES`] of them side by side.
+//! Values in scenarios, computed for [`LANES`] of them side by side.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -63,7 +63,7 @@ impl HeldTerms {
             Instrument::Spot => (SPOT, 1.0, 1.0, 0.0),
             Instrument::Forward { strike, expiry_years } => (FORWARD, 1.0, strike, expiry_years),
             Instrument::Option { kind, strike, expiry_years } => (OPTION, kind.sign(), strike, expiry_years),
-            // An American option that expires now equals a European one.
+            // An American option that expires now has the same value as a European one.
             Instrument::American { kind, strike, expiry_years } => {
                 let instrument = if expiry_years > 0.0 { AMERICAN } else { OPTION };
                 (instrument, kind.sign(), strike, expiry_years)
@@ -208,7 +208,7 @@ fn unit_values<const N: usize>(terms: &HeldTerms, moves: &[[f64; N]; MOVES]) -> 
     for lane in 0..N {
         let asset = market.spot[lane] * carried[lane] * cdf1[lane];
         found[lane] = match terms.instrument {
-            // The cash is the present value of the strike.
+            // The cash leg is the present value of the strike.
             DIGITAL_CASH => terms.amount * (cash[lane] / terms.strike * cdf2[lane]),
             DIGITAL_ASSET => terms.amount * asset,
             _ => terms.sign * (asset - cash[lane] * cdf2[lane]),
@@ -217,8 +217,8 @@ fn unit_values<const N: usize>(terms: &HeldTerms, moves: &[[f64; N]; MOVES]) -> 
     found
 }
 
-/// The values of one unit of an American option. If only the spot moves, its boundary stays; else it is found anew. A
-/// value is NaN if no boundary is found.
+/// The values of one unit of an American option. If only the spot moves, its boundary is reused; otherwise it is
+/// recomputed. A value is NaN if no boundary is found.
 fn american_values(isa: Isa, held: &Held<'_>, moves: &Moves, lanes: &Range<usize>) -> Lanes<f64> {
     let (terms, boundary) = (&held.terms, held.boundary.expect("boundaries are found before"));
     let market = moved(terms, moves);
@@ -269,7 +269,7 @@ fn profits(isa: Isa, held: &Held<'_>, moves: &Moves, lanes: &Range<usize>) -> La
 pub struct Profits {
     /// Profits of each book, by scenario.
     pub(super) columns: Vec<Vec<f64>>,
-    /// Positions that have no value in a scenario, each with the first such scenario.
+    /// Positions without a value in some scenario, each with the first such scenario.
     pub(super) unvalued: BTreeMap<usize, u64>,
 }
 
@@ -318,8 +318,8 @@ impl Portfolio {
         isa.run(RunBooks { isa, portfolio: self, held: &held, scenarios, range, profits });
     }
 
-    /// American options that a scenario gives a market of two boundaries, which [`AmericanOption::check`] refuses. Each
-    /// comes with the first such scenario, in the order of positions.
+    /// American options for which a scenario gives a market with two boundaries, which [`AmericanOption::check`]
+    /// refuses. Each has the first such scenario, in the order of positions.
     pub fn refused_in(&self, scenarios: &Scenarios) -> Vec<(usize, u64, AmericanError)> {
         assert_eq!(scenarios.assets(), self.assets().len(), "moves for each asset");
         if !scenarios.moves_more_than_spots() {
@@ -341,8 +341,8 @@ impl Portfolio {
         self.americans().into_iter().filter_map(refused_in).collect()
     }
 
-    /// Adds the profits of one position in some scenarios, in order, with the bits that they have in its book's sum.
-    /// For drawn scenarios this draws the moves of all assets; for many positions, call [`Scenarios::selected`] first.
+    /// Adds the profits of one position in some scenarios, in order, with the same bits as in its book's sum. For drawn
+    /// scenarios this draws the moves of all assets; for many positions, call [`Scenarios::selected`] first.
     pub fn run_position(
         &self,
         isa: Isa,

@@ -1,5 +1,5 @@
-//! Scenarios: joint moves of the assets' markets. They are given number by number, taken from history, made as stress,
-//! or drawn at random.
+//! Scenarios: joint moves of the assets' markets. They are given explicitly, taken from history, defined as stress
+//! scenarios, or drawn at random.
 //!
 //! In a scenario an option that expires in T years sees the following market of its asset:
 //!
@@ -11,8 +11,8 @@
 //! | dividend yield | `q + dividend_yield + dividend_yield_slope·T`; of a future, the rate in the scenario |
 //!
 //! Each is kept within the range that [`pricing`](crate::pricing) allows; the asset itself has `T = 0`. Scenario `s` is
-//! a function of its number alone. In drawn ones, the normal number of asset `a` is that of path `s` and step `a` in
-//! [`draws`](crate::pricing).
+//! a function of its number only. In drawn scenarios, the normal number of asset `a` is that of path `s` and step `a`
+//! in [`draws`](crate::pricing).
 
 use std::ops::{Range, RangeInclusive};
 
@@ -26,7 +26,7 @@ use crate::pricing::options::check;
 use crate::pricing::sampling::NumberSource;
 use crate::pricing::{ParameterError, Sampling};
 
-/// Most numbers that are kept of scenarios, or of profits by position: 1 GiB.
+/// Most numbers that are kept for scenarios, or for profits by position: 1 GiB.
 pub const CELLS_MAX: usize = 1 << 27;
 /// Range of the factor by which a spot price is multiplied.
 pub(super) const FACTOR_RANGE: RangeInclusive<f64> = 1e-9..=1e9;
@@ -77,13 +77,13 @@ impl Shock {
         dividend_yield_slope: 0.0,
     };
 
-    /// The same move for all expiries: the spot price by a share of itself, volatility and rate by added numbers.
+    /// The same move for all expiries: the spot price by a share of itself, volatility and rate by an addition.
     pub fn shift(spot: f64, volatility: f64, rate: f64) -> Shock {
         Shock { spot_factor: 1.0 + spot, volatility, rate, ..Shock::NONE }
     }
 
-    /// A move that grows with each year between an expiry and the pivot, at which nothing moves: down before the pivot,
-    /// up after it. The asset itself moves like an option that expires now.
+    /// A move proportional to the years between an expiry and the pivot: down before the pivot, up after it. The asset
+    /// itself moves like an option that expires now.
     pub fn twist(pivot_years: f64, spot: f64, volatility: f64, rate: f64) -> Shock {
         Shock {
             spot_factor: 1.0 - spot * pivot_years,
@@ -115,7 +115,7 @@ impl Shock {
 pub enum Stress {
     /// All assets move alike.
     All(Shock),
-    /// Shocks of assets by number; the last shock of an asset counts, and other assets do not move.
+    /// Shocks of assets by number; if an asset has several, the last one counts. Other assets do not move.
     Assets(Vec<(usize, Shock)>),
 }
 
@@ -213,7 +213,7 @@ pub struct Scenarios {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ShockSource {
-    /// Numbers of each column by asset and scenario; empty if nothing moves.
+    /// Numbers of each column by asset and scenario; empty if that column never moves.
     Given([Vec<f64>; MOVES]),
     /// Spot prices move by `exp(drift + Σ factor·z)`. The factor is a lower triangular matrix, row by row.
     Drawn { key: u64, drifts: Vec<f64>, factor: Vec<f64> },
@@ -327,7 +327,8 @@ impl Scenarios {
         numbers * size_of::<f64>()
     }
 
-    /// Some of the scenarios as given ones, with the same bits, so that they need not be drawn again for each position.
+    /// Copies some of the scenarios as given ones, with the same bits, so that they need not be drawn again for each
+    /// position.
     pub fn selected(&self, isa: Isa, numbers: &[u64]) -> Result<Self, ScenarioError> {
         check_cells(numbers.len() as u64, self.assets)?;
         let mut columns = <[Vec<f64>; MOVES]>::default();
@@ -341,7 +342,7 @@ impl Scenarios {
         self.selected(isa, &range.collect::<Vec<u64>>())
     }
 
-    /// Draws the moves of a group of scenarios, if these are drawn ones.
+    /// Draws the moves of a group of scenarios, if the scenarios are drawn.
     #[inline(always)]
     pub(super) fn draw(&self, group: u64, scratch: &mut Scratch) {
         let ShockSource::Drawn { key, drifts, factor } = &self.source else { return };
@@ -364,8 +365,8 @@ impl Scenarios {
         }
     }
 
-    /// An asset's moves in a group of scenarios; `scratch` has those of drawn scenarios. Lanes after the last scenario
-    /// do not move.
+    /// An asset's moves in a group of scenarios; those of drawn scenarios are in `scratch`. Lanes after the last
+    /// scenario do not move.
     #[inline(always)]
     pub(super) fn moves(&self, group: u64, asset: usize, scratch: &Scratch) -> Moves {
         let mut moves = Shock::NONE.numbers().map(|still| [still; LANES]);

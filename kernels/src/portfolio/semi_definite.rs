@@ -1,18 +1,19 @@
-//! The one check that a matrix of covariances or correlations is positive semi-definite, but for rounding. An
-//! eigenvalue that is negative by rounding counts as 0, and the factor is that of the nearest matrix without it.
+//! The check that a matrix of covariances or correlations is positive semi-definite up to rounding, and the only one.
+//! An eigenvalue that is negative only by rounding counts as 0, and the factor is that of the nearest matrix without
+//! it.
 //!
 //! The check uses `C`, with `C_ab = Σ_ab / (s_a·s_b)` and `s_a = √Σ_aa`, whose diagonal is 1, so that the answer does
-//! not depend on the units of the assets. Eigenvalues come by Householder's tridiagonal form and the QL method with
-//! implicit shifts (Martin, Reinsch and Wilkinson 1968; Bowdler, Martin, Reinsch and Wilkinson 1968). All of it runs on
-//! one thread in one order, so that the same matrix has the same bits.
+//! not depend on the units of the assets. Eigenvalues are computed by Householder's tridiagonal form and the QL method
+//! with implicit shifts (Martin, Reinsch and Wilkinson 1968; Bowdler, Martin, Reinsch and Wilkinson 1968). All of it
+//! runs on one thread in one order, so that the same matrix has the same bits.
 
-/// Greatest distance below 0 of an eigenvalue of `C` by rounding, per asset: that of numbers with nine digits.
+/// Magnitude, per asset, up to which a negative eigenvalue of `C` counts as rounding of numbers with nine digits.
 pub(crate) const ROUNDING: f64 = 1e-9;
-/// Greatest distance above 0 of an eigenvalue of `C` that is really 0, per asset.
+/// Magnitude, per asset, up to which a positive eigenvalue of `C` counts as 0.
 const NOTHING: f64 = 1e-14;
 /// The least `s_a`, as a share of the greatest: an asset that varies less counts as constant.
 const SCALE_MIN: f64 = 1e-12;
-/// Most sweeps of the QL method for an eigenvalue; three are usual.
+/// Most iterations of the QL method for an eigenvalue; three are usual.
 const SWEEPS_MAX: usize = 64;
 
 /// Eigenvalues of a matrix that is indefinite beyond rounding.
@@ -24,7 +25,7 @@ pub(crate) struct Indefinite {
     pub greatest: f64,
 }
 
-/// The lower triangle L of a symmetric matrix, row by row, whose product `L·Lᵀ` is the matrix. Its diagonal is not
+/// The lower triangular matrix L, row by row, whose product `L·Lᵀ` is the symmetric matrix. Its diagonal is not
 /// negative.
 pub(crate) fn lower_factor(n: usize, matrix: &[f64]) -> Result<Vec<f64>, Indefinite> {
     let scales = scales_of(n, matrix);
@@ -37,7 +38,7 @@ pub(crate) fn lower_factor(n: usize, matrix: &[f64]) -> Result<Vec<f64>, Indefin
         let [least, greatest] = [f64::min, f64::max].map(|of| values.iter().copied().fold(f64::NAN, of));
         return Err(Indefinite { least, greatest });
     }
-    // The rest of an eigenvalue of 0 is not variance.
+    // The remainder of an eigenvalue of 0 is not variance.
     let nothing = NOTHING * n as f64;
     let roots: Vec<f64> =
         values.iter().map(|&value| if value > nothing { value.sqrt() } else { 0.0 }).collect();
@@ -52,7 +53,8 @@ fn scales_of(n: usize, matrix: &[f64]) -> Vec<f64> {
     roots.into_iter().map(|root| root.max(least)).collect()
 }
 
-/// The lower triangle with the same `F·Fᵀ`: Householder reflections of the rows clear the part right of the diagonal.
+/// The lower triangular matrix with the same `F·Fᵀ`: Householder reflections of the rows clear the part right of the
+/// diagonal.
 fn lower_triangle(n: usize, mut rows: Vec<f64>) -> Vec<f64> {
     for pivot in 0..n {
         let row = &rows[pivot * n + pivot..(pivot + 1) * n];
@@ -94,8 +96,8 @@ impl Eigen {
     }
 }
 
-/// Turns a symmetric matrix into a tridiagonal one: its diagonal, its second diagonal, and the rotation in place of the
-/// matrix.
+/// Transforms a symmetric matrix to tridiagonal form: the diagonal, the second diagonal, and the rotation in place of
+/// the matrix.
 fn tridiagonal(n: usize, v: &mut [f64], d: &mut [f64], e: &mut [f64]) {
     d.copy_from_slice(&v[(n - 1) * n..]);
     for i in (1..n).rev() {
@@ -150,7 +152,7 @@ fn tridiagonal(n: usize, v: &mut [f64], d: &mut [f64], e: &mut [f64]) {
     e[0] = 0.0;
 }
 
-/// The product of the rotations, in place of their parts.
+/// Multiplies the rotations, in place of their parts.
 fn gather_turns(n: usize, v: &mut [f64], d: &mut [f64]) {
     for i in 0..n - 1 {
         v[(n - 1) * n + i] = v[i * n + i];
@@ -172,7 +174,7 @@ fn gather_turns(n: usize, v: &mut [f64], d: &mut [f64]) {
     v[(n - 1) * n + n - 1] = 1.0;
 }
 
-/// Turns a tridiagonal matrix into a diagonal one, and rotates the vectors with it.
+/// Transforms a tridiagonal matrix to diagonal form, and rotates the vectors with it.
 fn diagonal(n: usize, v: &mut [f64], d: &mut [f64], e: &mut [f64]) {
     e.rotate_left(1);
     e[n - 1] = 0.0;
@@ -240,7 +242,7 @@ mod tests {
         (0..n * n).map(|number| of(number / n, number % n)).collect()
     }
 
-    /// Numbers between -1 and 1, the same each time.
+    /// Pseudorandom numbers between -1 and 1, always the same.
     fn numbers(count: usize, seed: u64) -> Vec<f64> {
         let mut state = seed;
         let next = |_| {
@@ -277,7 +279,7 @@ mod tests {
     fn eigenvalues_are_told_of_what_cannot_be() {
         let matrix = [0.04, 0.054, -0.027, 0.054, 0.09, 0.0405, -0.027, 0.0405, 0.0225];
         let Indefinite { least, greatest } = lower_factor(3, &matrix).expect_err("no covariance");
-        // By numpy.linalg.eigvalsh.
+        // The expected values are from numpy.linalg.eigvalsh.
         let is_close = |found: f64, expected: f64| (found - expected).abs() < 1e-8;
         assert!(is_close(least, -0.032_376_13) && is_close(greatest, 0.128_762_61), "{least} {greatest}");
         // The result is the same in other units.

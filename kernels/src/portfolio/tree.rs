@@ -1,9 +1,9 @@
-//! Sums in the shape that the documentation of `portfolio` describes, term by term.
+//! Sums in the shape that the documentation of `portfolio` describes, added term by term.
 
 use crate::pricing::draws::{LANES, Lanes};
 
-/// A sum under way: the partial sums that wait for a neighbour, the one of the most terms first. The bits of `count`
-/// give the number of terms of each.
+/// A sum in progress: the partial sums that wait for a neighbour, the one with the most terms first. The bits of
+/// `count` give the number of terms of each.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     waiting: Vec<Lanes<f64>>,
@@ -61,7 +61,7 @@ mod tests {
             terms[..count].iter().for_each(|term| tree.add([*term; LANES]));
             assert_eq!(tree.take(), [sum(&terms[..count]); LANES], "{count}");
         }
-        // A sum of another shape must have other bits here, or this test would prove nothing.
+        // A sum of another shape must have other bits here; otherwise this test would prove nothing.
         assert_ne!(sum(&terms), terms.iter().sum::<f64>());
     }
 }

@@ -1,11 +1,11 @@
 //! Monte Carlo: American options, by the rule of Longstaff and Schwartz (2001).
 //!
 //! A [`RuleSearch`] finds an exercise rule once, from pilot paths. The price is the value of that rule on other paths,
-//! in blocks as those of [`Simulation`](super::Simulation). No rule is worth more than the best one, so prices are too
-//! low on average. The standard error does not contain that bias.
+//! in blocks like those of [`Simulation`](super::Simulation). No rule is worth more than the best one, so prices are
+//! too low on average. The standard error does not include that bias.
 //!
-//! Pilot paths are random and in `f64`, whatever the paths of the price. So their errors are independent of the
-//! price's. If both shared Sobol points, a rule would look better than it is.
+//! Pilot paths are always random and in `f64`, so their errors are independent of those of the price. If both shared
+//! Sobol points, a rule would seem better than it is.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -37,8 +37,8 @@ pub struct AmericanSpec {
     pub strike: f64,
     /// Years until expiry.
     pub expiry_years: f64,
-    /// Exercise dates, equally far apart, the last of them expiry: 1 to [`EXERCISES_MAX`]. The option may also be
-    /// exercised now.
+    /// Number of exercise dates, equally far apart, the last one at expiry: 1 to [`EXERCISES_MAX`]. The option may also
+    /// be exercised now.
     pub exercises: u32,
     /// Number of blocks of pilot paths, from which the rule is found: 1 to [`PILOT_BLOCKS_MAX`]. 64 are usually enough.
     pub pilot_blocks: u32,
@@ -81,7 +81,7 @@ pub(crate) struct AmericanTerms {
 pub(crate) struct Rule {
     /// The condition for exercise, by date.
     pub continuations: Vec<Continuation>,
-    /// Discount factors of now, and of each date.
+    /// Discount factors for now, and for each date.
     pub discounts: Vec<f64>,
     pub is_now: bool,
 }
@@ -164,7 +164,7 @@ impl AmericanSimulation {
         &self.spec
     }
 
-    /// True if immediate exercise is best by the pilot paths: then the price is its payoff.
+    /// True if immediate exercise is best according to the pilot paths: then the price is its payoff.
     pub fn is_exercised_now(&self) -> bool {
         self.rule.is_now
     }
@@ -185,14 +185,14 @@ impl AmericanSimulation {
         }
     }
 
-    /// The present value of a path that stops at x on a date; 0 if it never stops, which is date 0.
+    /// The present value of a path that stops at x on a date; 0 if it never stops (date 0).
     #[inline(always)]
     fn paid<T: Real>(&self, x: T, date: f64) -> f64 {
         let pays = self.terms.sign * (self.terms.moneyness.value * x.exp().double() - 1.0);
         if (date > 0.0) & (pays > 0.0) { self.rule.discounts[date as usize] * pays } else { 0.0 }
     }
 
-    /// The price from the sums of the first blocks, all from block 0 on.
+    /// The price from the sums of the first blocks, beginning with block 0.
     pub fn estimate(&self, blocks: &[BlockSums]) -> Estimate {
         let strike = self.spec.strike;
         if self.rule.is_now {

@@ -4,15 +4,15 @@
 //! much as waiting, so that a move of the boundary has no effect to first order. The argument is Piterbarg's (*A
 //! Practitioner's Guide to Pricing and Hedging Callable Libor Exotics in Forward Libor Models*, 2003). See also
 //! Glasserman (*Monte Carlo Methods in Financial Engineering*, 2004, chapter 7.2). An imperfect rule makes them wrong
-//! in proportion, which their standard errors do not contain.
+//! in proportion; their standard errors do not include this.
 //!
 //! Delta is the difference of two prices from the same random numbers. Gamma is the difference of two deltas path by
-//! path, with the bumped spots that other contracts use for gamma. The rule depends on prices and dates and stays when
-//! the spot moves, so paths from either side stop by the same rule. The rule's error is nearly the same on both sides,
-//! and delta is wrong by less than its standard error. (Path by path, delta would have an eighth of the standard error,
-//! and a typical bias of one or two per cent.)
+//! path, with the bumped spots that other contracts use for gamma. The rule depends on prices and dates and does not
+//! change with the spot, so paths from either side stop by the same rule. The rule's error is nearly the same on both
+//! sides, and delta is wrong by less than its standard error. (Path by path, delta would have an eighth of the standard
+//! error, and a typical bias of one or two per cent.)
 //!
-//! Each Greek has that of the European option as its control. An option that is exercised now has the Greeks of its
+//! Each Greek has the European option's Greek as its control. An option that is exercised now has the Greeks of its
 //! payoff.
 
 use std::marker::PhantomData;
@@ -30,7 +30,7 @@ use crate::math::{Dual, Number, PARAMETERS, RATE, Real, SPOT, Term, YEARS};
 
 /// Column of delta in the sums of a block.
 const DELTA: usize = 1;
-/// Number of spots: the given one, and one on either side of it.
+/// Number of spots: the given one, and one on each side of it.
 const SPOTS: usize = 3;
 
 /// A simulation of Greeks of an American option.
@@ -48,7 +48,7 @@ impl AmericanGreekSimulation {
         Self { simulation, bumped }
     }
 
-    /// The simulation of the price alone, by the same paths.
+    /// The simulation of only the price, with the same paths.
     pub fn simulation(&self) -> &AmericanSimulation {
         &self.simulation
     }
@@ -80,7 +80,7 @@ impl AmericanGreekSimulation {
         }
     }
 
-    /// Price and Greeks from the sums of the first blocks, all from block 0 on.
+    /// Price and Greeks from the sums of the first blocks, beginning with block 0.
     pub fn estimate(&self, blocks: &[GreekSums]) -> GreekEstimate {
         let (spec, terms) = (self.simulation.spec(), self.simulation.terms());
         if self.simulation.is_exercised_now() {
@@ -148,7 +148,7 @@ impl Outcomes<'_> {
         pays * discount
     }
 
-    /// The present value of such a path for a bumped spot, and its derivative by that spot alone.
+    /// The present value of such a path for a bumped spot, and its derivative by only that spot.
     #[inline(always)]
     fn bumped<T: Real>(&self, moneyness: f64, x: T, date: f64) -> [f64; 2] {
         let AmericanTerms { sign, moneyness: given, .. } = self.simulation.terms();
@@ -159,7 +159,7 @@ impl Outcomes<'_> {
         if is_paid { [discount * pays, discount * (sign * (growth * given.by[SPOT]))] } else { [0.0; 2] }
     }
 
-    /// Greeks from the points and dates at which paths stop, for the given spot and for the spots on either side.
+    /// Greeks from the points and dates at which paths stop, for the given spot and for the spots on both sides.
     #[inline(always)]
     fn greeks<T: Real>(&self, [held, up, down]: [(T, f64); SPOTS]) -> [f64; GREEKS] {
         let up = self.bumped(self.bumped[0], up.0, up.1);

@@ -1,7 +1,7 @@
 //! Monte Carlo: European options on a weighted sum of correlated assets.
 //!
 //! Asset i ends at `Sᵢ·exp((r − qᵢ − σᵢ²/2)·T + σᵢ√T·Σⱼ Lᵢⱼ·zⱼ)`, where `L·Lᵀ` are the correlations. Blocks of samples
-//! are those of [`Simulation`](super::Simulation). The numbers of asset j are a stream of their own.
+//! are like those of [`Simulation`](super::Simulation). Each asset has its own stream of numbers.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -34,7 +34,7 @@ pub struct BasketAsset {
     pub dividend_yield: f64,
     /// Volatility, per square root of a year.
     pub volatility: f64,
-    /// Units of it in the basket.
+    /// Units of the asset in the basket.
     pub weight: f64,
 }
 
@@ -64,7 +64,7 @@ pub struct BasketSpec {
     pub key: u64,
 }
 
-/// Reasons for which a basket cannot be priced.
+/// The reason for refusing a basket.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum BasketError {
     /// A number of the option is out of range.
@@ -98,7 +98,7 @@ pub struct BasketSimulation {
     is_put_of_call: bool,
 }
 
-/// The excess of a call over the put, with derivatives.
+/// The excess of a call's value over the put's, with derivatives.
 pub(super) struct More {
     pub price: f64,
     /// Derivative by the spot of each asset.
@@ -114,7 +114,7 @@ pub(crate) struct BasketTerms {
     pub drifts: Vec<f64>,
     /// Spot × weight, by asset.
     pub values: Vec<f64>,
-    /// Deviation of ln S × row of L, asset after asset: one number for the first, two for the second, and so on.
+    /// Deviation of ln S × row of L, asset by asset: one number for the first, two for the second, and so on.
     pub factors: Vec<f64>,
     pub discount: f64,
 }
@@ -149,8 +149,8 @@ impl BasketSimulation {
         &self.spec
     }
 
-    /// The excess of the option over the simulated one: the present value of all deliveries minus the strike's. `None`
-    /// unless the put is simulated in place of a call.
+    /// The excess of the option's value over that of the simulated one: the present value of all deliveries less that
+    /// of the strike. `None` unless a put is simulated in place of a call.
     pub(super) fn more(&self) -> Option<More> {
         self.is_put_of_call.then(|| {
             let BasketSpec { rate, strike, expiry_years, .. } = self.spec;
@@ -171,7 +171,7 @@ impl BasketSimulation {
     }
 
     /// The greatest discounted payoff of a sample if a put is simulated in place of a call: the present value of the
-    /// strike; otherwise `None`.
+    /// strike. `None` otherwise.
     pub fn most_of_put(&self) -> Option<f64> {
         self.is_put_of_call.then_some(self.spec.strike * self.terms.discount)
     }
@@ -188,7 +188,7 @@ impl BasketSimulation {
         }
     }
 
-    /// The price from the sums of the first blocks, all from block 0 on.
+    /// The price from the sums of the first blocks, beginning with block 0.
     pub fn estimate(&self, blocks: &[BlockSums]) -> Estimate {
         let (Mean { value, standard_error }, samples) = Mean::of_blocks(self.spec.sampling, blocks, None);
         let discount = self.terms.discount;
@@ -255,9 +255,9 @@ pub(super) struct Worths<'a, T, const BY_ASSET: bool> {
     z: Vec<Lanes<T>>,
     /// Values of the basket on some paths, and on their mirror images.
     pub baskets: [Lanes<T>; 2],
-    /// Prices of each asset on both, if they are wanted.
+    /// Prices of each asset on both sides, if they are needed.
     pub assets: [Vec<Lanes<T>>; 2],
-    /// Deviation of ln S from its drift, by asset, if prices of assets are wanted; mirrored paths have the opposite.
+    /// Deviation of ln S from its drift, by asset, if prices of assets are needed; mirrored paths have the opposite.
     pub moved: Vec<Lanes<T>>,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Delta, vega, theta and rho are derivatives path by path (Glasserman, *Monte Carlo Methods in Financial Engineering*,
 //! 2004, chapter 7.2). Gamma of an asset is the difference of two of its deltas from the same random numbers. Their
-//! spots are [`GREEK_BUMP_MAX`] from the given one, or less, so that the basket moves by at most a twentieth of its
+//! spots differ from the given one by at most [`GREEK_BUMP_MAX`], and the basket moves by at most a twentieth of its
 //! deviation. The error is proportional to the square of the distance. A likelihood ratio would need definite
 //! correlations, and be less accurate the closer they are to 1.
 
@@ -71,7 +71,7 @@ pub struct BasketGreekEstimate {
     pub theta: Measured,
     /// Derivative by the rate, per 1.0.
     pub rho: Measured,
-    /// Samples: paths, or pairs of paths.
+    /// Number of samples: paths, or pairs of paths.
     pub samples: u64,
     /// The effective number of samples, as in [`Estimate`](super::Estimate).
     pub effective: f64,
@@ -99,7 +99,7 @@ impl BasketGreekSimulation {
         Self { simulation, assets }
     }
 
-    /// The simulation of the price alone, by the same paths.
+    /// The simulation of only the price, with the same paths.
     pub fn simulation(&self) -> &BasketSimulation {
         &self.simulation
     }
@@ -129,7 +129,7 @@ impl BasketGreekSimulation {
         }
     }
 
-    /// Price and Greeks from the sums of the first blocks, all from block 0 on.
+    /// Price and Greeks from the sums of the first blocks, beginning with block 0.
     pub fn estimate(&self, blocks: &[BlockSums]) -> BasketGreekEstimate {
         let sampling = self.simulation.spec().sampling;
         let discount = self.simulation.terms().discount;
@@ -169,7 +169,7 @@ struct BasketGreeksLoop<'a, T> {
 }
 
 impl<T: Real> BasketGreeksLoop<'_, T> {
-    /// Sets the figures of the samples by column: those of the paths of one side, or, with the second side, the means
+    /// Sets the figures of the samples by column: those of the first side's paths. For the second side, sets the means
     /// of both.
     #[inline(always)]
     fn add_side(&self, worths: &Worths<'_, T, true>, side: usize, numbers: &mut [Lanes<f64>]) {

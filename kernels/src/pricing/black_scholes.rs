@@ -25,7 +25,7 @@ pub(crate) const GREEK_COLUMNS: usize = 8;
 /// Number of options that a hot loop computes side by side.
 pub(crate) const LANES: usize = 64;
 
-/// Price and Greeks, a column each; units are those of the module's table.
+/// Price and Greeks, a column each; the module's table has the units.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Greeks {
     pub(crate) columns: [Vec<f64>; GREEK_COLUMNS],
@@ -67,7 +67,7 @@ impl Greeks {
         isa.run(OptionsLoop { options, range, greeks: self });
     }
 
-    /// Adds the columns of others after these.
+    /// Appends the columns of others.
     pub fn append(&mut self, others: &Greeks) {
         for (column, other) in self.columns.iter_mut().zip(&others.columns) {
             column.extend_from_slice(other);
@@ -119,14 +119,14 @@ impl Given<'_> {
     }
 }
 
-/// Copies of the last options, if there are too few to fill the columns.
+/// Copies of the last options, if they are too few to fill the columns.
 pub(crate) struct Rest([Column; OPTION_COLUMNS]);
 
 impl Rest {
     pub(crate) const NONE: Rest = Rest([[1.0; LANES]; OPTION_COLUMNS]);
 }
 
-/// The columns of options from `first` on: in place, or copied to `rest` if too few are left.
+/// The columns of options from `first` on: in place, or copied to `rest` if too few remain.
 #[inline(always)]
 pub(crate) fn load<'a>(options: &'a Options, first: usize, count: usize, rest: &'a mut Rest) -> Given<'a> {
     if count < LANES {
@@ -142,7 +142,7 @@ pub(crate) fn load<'a>(options: &'a Options, first: usize, count: usize, rest: &
 const DEEP: f64 = -2.0;
 
 /// Intermediate results of options side by side. They are allocated once, because writing zeros would cost as much as a
-/// step. They are aligned, because a vector that crosses a cache line is written twice.
+/// step. They are aligned, because a vector that crosses a cache line would be written twice.
 #[repr(align(64))]
 struct Intermediates {
     d1: Column,
@@ -186,7 +186,7 @@ impl Intermediates {
 }
 
 /// Values that do not depend on volatility: those of the asset, of the cash paid for it, and their difference. The
-/// difference keeps its digits if little time is left, because it is computed from `S − K` and the discounts.
+/// difference keeps its digits near expiry, because it is computed from `S − K` and the discounts.
 pub(crate) struct Discounted {
     pub asset: f64,
     pub cash: f64,
@@ -208,14 +208,14 @@ impl Discounted {
     }
 }
 
-/// Price and Greeks of options side by side. By `S·e^{−qT}·φ(d₁) = K·e^{−rT}·φ(d₂)` both legs need only one exponential
-/// function, that of the one of `d₁` and `d₂` nearer to 0. `1/σ` is `√T / (σ√T)`. Each costly function has a loop of
-/// its own, so that the next lanes need not wait for all of its steps.
+/// Price and Greeks of options side by side. Because `S·e^{−qT}·φ(d₁) = K·e^{−rT}·φ(d₂)`, both legs need only one
+/// exponential function: that of `d₁` or `d₂`, whichever is nearer to 0. `1/σ` is `√T / (σ√T)`. Each costly function
+/// has a loop of its own, so that the next lanes need not wait for all of its steps.
 ///
-/// If little time is left the legs are nearly equal, and their difference would lose most of its digits. So the price
-/// of the option out of the money is computed as the fall of Mills's ratio from one leg to the other. The option out of
-/// the money is the call if the strike is above the forward, else the put. The other option is worth that plus its
-/// value without volatility.
+/// Near expiry the legs are nearly equal, and their difference would lose most of its digits. So the price of the
+/// option out of the money is computed from the decrease of Mills's ratio between the legs. The option out of the money
+/// is the call if the strike is above the forward, else the put. The other option has the same value plus its value
+/// without volatility.
 #[inline(always)]
 fn of_options(given: &Given, steps: &mut Intermediates) {
     let Given([sign, spot, strike, rate, carry, volatility, years]) = given;
@@ -249,8 +249,8 @@ fn of_options(given: &Given, steps: &mut Intermediates) {
     let (price, asset, cash) = (&mut steps.price, &mut steps.asset, &mut steps.cash);
     for lane in 0..LANES {
         let (d1, d2, near, deviation) = (d1[lane], d2[lane], near[lane], deviation[lane]);
-        // The option out of the money, its legs, the larger first, and its price; also right if d₁ and d₂ round to one
-        // number.
+        // The option out of the money, its legs (the larger one first), and its price. They are right even if d₁ and d₂
+        // are rounded to one number.
         let is_call = d1 + d2 < 0.0;
         let far = if is_call { -d2 } else { d1 };
         let is_beyond = near < MILLS_MIN;
@@ -265,8 +265,8 @@ fn of_options(given: &Given, steps: &mut Intermediates) {
         let (outer_asset, outer_cash) = if is_call { (larger, smaller) } else { (smaller, larger) };
         let inner = sign[lane] * forward[lane] + outer;
         price[lane] = if is_outer { outer } else { inner };
-        // A leg of the other option is the whole minus this option's leg. If that is small, it comes from Mills's ratio
-        // directly.
+        // A leg of the other option is the whole minus this option's leg. If that is small, it is computed from Mills's
+        // ratio directly.
         let rest = if near < DEEP { mills.near } else { whole[lane] - larger };
         let lesser = if is_call { cash_whole[lane] - smaller } else { asset_whole[lane] - smaller };
         let (inner_asset, inner_cash) = if is_call { (rest, lesser) } else { (lesser, rest) };

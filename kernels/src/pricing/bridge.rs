@@ -1,10 +1,10 @@
 //! Brownian bridges: the order in which the dimensions of Sobol's points make a path of several steps.
 //!
-//! The first dimensions of the points are the most even ones, so they decide what matters most. Dimension 0 is the end
-//! of the Brownian motion `W` after n steps. Each further one is a point in the middle of two known ones, level by
-//! level, and on each level in the order of time. Sources are Glasserman, *Monte Carlo Methods in Financial
-//! Engineering*, 2004, section 3.1, and for any n Jäckel, *Monte Carlo Methods in Finance*, 2002, section 10.8.3.
-//! Between known steps l and r without a known one between them comes `m = ⌊(l + r)/2⌋`, for which
+//! The first dimensions of the points are the most even ones, so they determine the most important values. Dimension 0
+//! is the end of the Brownian motion `W` after n steps. Each further dimension is a point in the middle of two known
+//! ones, level by level, and within a level in the order of time. Sources are Glasserman, *Monte Carlo Methods in
+//! Financial Engineering*, 2004, section 3.1, and for any n Jäckel, *Monte Carlo Methods in Finance*, 2002, section
+//! 10.8.3. Between adjacent known steps l and r, the next point is `m = ⌊(l + r)/2⌋`, with
 //!
 //! ```text
 //!   W(m) = (r − m)/(r − l)·W(l) + (m − l)/(r − l)·W(r) + √((m − l)(r − m)/(r − l))·z
@@ -13,8 +13,8 @@
 //! With 6 steps, dimensions 0 to 5 are the ends of steps 6, 3, 1, 4, 2, 5. Steps have equal length, 1. A payoff gets
 //! `W(k + 1) − W(k)`, which is normal with variance 1.
 //!
-//! Paths are walked in the order of time, so that only the known points to the right are kept, the nearest on top. Each
-//! level adds at most one:
+//! Paths are walked in the order of time, so that only the known points to the right are kept, the nearest one last.
+//! Each level adds at most one:
 //!
 //! ```text
 //!   step 0:  draws 6, then 3, then 1; takes 1      ends: 6 3
@@ -67,7 +67,7 @@ pub(crate) fn bridge_points(steps: u32) -> Vec<BridgePoint> {
         });
         spans.extend([(from, middle), (middle, to)]);
     }
-    // The farther ones of points with the same left neighbour are on earlier levels.
+    // Among points with the same left neighbour, the farther ones are on earlier levels.
     points.sort_unstable_by_key(|point| (point.step, point.dimension));
     points
 }
@@ -79,7 +79,7 @@ pub(crate) struct Bridge<T> {
     next: usize,
     /// The point that paths have reached.
     now: Lanes<T>,
-    /// The known points to the right, the nearest last. The first entry is always 0: it stands in where no point is
+    /// The known points to the right, the nearest one last. The first entry is always 0: it is used if no point is
     /// known.
     ends: [Lanes<T>; 1 + ENDS_MAX],
     ends_count: usize,
@@ -106,7 +106,7 @@ impl<T: Real> Bridge<T> {
         Some(u64::from(point.dimension))
     }
 
-    /// Takes the normal numbers of the next dimension.
+    /// Adds the normal numbers of the next dimension.
     #[inline(always)]
     pub fn put(&mut self, z: &Lanes<T>) {
         let BridgePoint { left, right, deviation, .. } = self.points[self.next];
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Walks as paths do, and finds for each dimension the step whose end its point is; no point may be left over.
+    /// Walks like paths do, and finds for each dimension the step whose end its point is; no point may remain.
     #[test]
     fn dimensions_have_the_order_of_the_textbook() {
         let order = |steps: u32| {
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// A path of one step has the same numbers with a bridge as without.
+    /// A path of one step has the same numbers with and without a bridge.
     #[test]
     fn of_one_step_nothing_changes() {
         let mut bridge = Bridge::<f32>::new(1);

@@ -1,13 +1,13 @@
-//! Correlations of assets, and the factor that gives independent numbers these correlations.
+//! Correlations of assets, and the factor that gives them to independent numbers.
 
 use thiserror::Error;
 
 use crate::portfolio::semi_definite::{self, Indefinite};
 
-/// The error that correlations may have, and the share of a variance that counts as 0.
+/// Allowed error of correlations. Also the share of a variance that counts as 0.
 const TOLERANCE: f64 = 1e-12;
 
-/// Reasons for which a matrix is not one of correlations. Rows and columns are numbered from 0.
+/// The reason why a matrix is not a matrix of correlations. Rows and columns are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CorrelationError {
     /// The size of the matrix does not match the number of assets.
@@ -15,17 +15,17 @@ pub enum CorrelationError {
         "correlations has {given} numbers: give {wanted}, the rows of a square matrix one after the other"
     )]
     Size {
-        /// Numbers given.
+        /// Number of given values.
         given: usize,
-        /// Numbers wanted.
+        /// Required number of values.
         wanted: usize,
     },
     /// A number is not from −1 to 1.
     #[error("correlations is {value} in row {row}, column {column}: give a number from -1 to 1")]
     Range {
-        /// Its row.
+        /// Row of the number.
         row: usize,
-        /// Its column.
+        /// Column of the number.
         column: usize,
         /// The number.
         value: f64,
@@ -59,9 +59,9 @@ pub enum CorrelationError {
     },
 }
 
-/// The lower triangular L with `L·Lᵀ` the matrix, row by row without the part above the diagonal. It is Cholesky's if
-/// every asset moves by itself. Otherwise it is that of the nearest matrix without negative eigenvalues, by the check
-/// that covariances have too.
+/// The lower triangular L such that `L·Lᵀ` is the matrix, row by row without the part above the diagonal. It is
+/// Cholesky's factor if every asset has variance of its own. Otherwise it is the factor of the nearest matrix without
+/// negative eigenvalues, by the same check as for covariances.
 pub(crate) fn factor(correlations: &[f64], assets: usize) -> Result<Vec<Vec<f64>>, CorrelationError> {
     check(correlations, assets)?;
     if let Some(rows) = cholesky(correlations, assets) {
@@ -72,7 +72,7 @@ pub(crate) fn factor(correlations: &[f64], assets: usize) -> Result<Vec<Vec<f64>
     Ok(factor.chunks_exact(assets).enumerate().map(|(row, factors)| factors[..=row].to_vec()).collect())
 }
 
-/// The factor by Cholesky; `None` if nothing is left of a variance beside the assets before it.
+/// Cholesky's factor; `None` if the earlier assets explain an asset's variance.
 fn cholesky(correlations: &[f64], assets: usize) -> Option<Vec<Vec<f64>>> {
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(assets);
     for row in 0..assets {
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn factors_give_the_matrix_back() {
-        // The third asset is the mean of the two before, the fourth the opposite of the first.
+        // The third asset is the mean of the first two, the fourth the opposite of the first.
         let root = 0.75_f64.sqrt();
         let given =
             [1.0, 0.5, root, -1.0, 0.5, 1.0, root, -0.5, root, root, 1.0, -root, -1.0, -0.5, -root, 1.0];
@@ -154,7 +154,7 @@ mod tests {
         let of = |third: f64| factor(&[1.0, 0.9, third, 0.9, 1.0, 0.9, third, 0.9, 1.0], 3);
         assert!(of(0.63).is_ok());
         assert!(matches!(of(0.6), Err(Negative { least: ..0.0, .. })));
-        // Equal assets with different correlations to a third one.
+        // Two equal assets have different correlations with a third one.
         let unequal = factor(&[1.0, 1.0, 0.5, 1.0, 1.0, 0.4, 0.5, 0.4, 1.0], 3);
         let text = unequal.unwrap_err().to_string();
         assert!(

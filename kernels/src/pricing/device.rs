@@ -1,4 +1,4 @@
-//! Prices on a device, with the bits of the host.
+//! Prices computed on a device, with the bits of the host.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ use crate::device::{
 use crate::math::{Directions, PARAMETERS, Term};
 
 const NUMBER_BYTES: usize = size_of::<f64>();
-/// Most sums of blocks of baskets with Greeks in one launch, for which sums of lanes take 160 MiB.
+/// Most sums of blocks of baskets with Greeks in one launch; the sums of their lanes take 160 MiB.
 const BASKET_SUMS_MAX: u64 = 1 << 16;
 
 /// Arguments of the kernels of options in closed form: `OptionArgs` of `black_scholes.cu`.
@@ -72,7 +72,7 @@ struct DeviceSource {
     bridge: Address,
 }
 
-/// Tables that a kernel reads besides its arguments: directions of Sobol's points, points of a bridge, terms.
+/// Tables that a kernel reads in addition to its arguments: directions of Sobol's points, points of a bridge, terms.
 type Tables<'a> = (&'a [Directions], &'a [BridgePoint], &'a [f64]);
 
 /// Arguments of `simulate_blocks` and `simulate_greeks`: `SimulationArgs` of `simulation.cu`.
@@ -202,7 +202,7 @@ impl DevicePricing {
         out: &mut Vec<BlockSums>,
     ) -> Result<(), DeviceError> {
         let args = arguments(simulation, &blocks);
-        // A thread works on the paths that share a call of Philox.
+        // A thread computes the paths that share a call of Philox.
         let words = if args.is_mixed == 1 { 1 } else { 2 };
         let (points, bridge) = points_of(simulation.spec());
         let tables = (&points[..], &bridge[..], &[][..]);
@@ -368,7 +368,7 @@ impl DevicePricing {
     }
 
     /// Adds the sums of blocks. `launch` runs the kernel that writes the sums of each lane. It gets the addresses of
-    /// the tables, 0 for empty ones.
+    /// the tables; an empty table has the address 0.
     fn sum_blocks<S: Pod>(
         &mut self,
         device: &mut dyn Device,
@@ -406,7 +406,7 @@ impl DevicePricing {
         downloaded
     }
 
-    /// Allocated bytes.
+    /// Allocated memory in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -2,7 +2,7 @@
 //! source is Reiner and Rubinstein, *Unscrambling the Binary Code*, Risk 4, 1991.
 //!
 //! With `w = +1` for a call and `−1` for a put, `s = σ√T`, `d₁ = (ln(S/K) + (r − q + σ²/2)·T)/s` and `d₂ = d₁ − s`, the
-//! payment is worth `V = A·Φ(w·d)`, whose derivative by `d` is `f = w·A·φ(d)`:
+//! value is `V = A·Φ(w·d)`, whose derivative by `d` is `f = w·A·φ(d)`:
 //!
 //! | | of cash | of the asset |
 //! | --- | --- | --- |
@@ -220,7 +220,7 @@ mod tests {
         (0..asked.len()).map(|place| greeks.columns.each_ref().map(|column| column[place])).collect()
     }
 
-    /// Gauss and Legendre's rule of five points.
+    /// The five-point rule of Gauss and Legendre.
     const NODES: [(f64, f64); 5] = [
         (0.0, 0.568_888_888_888_888_9),
         (-0.538_469_310_105_683_1, 0.478_628_670_499_366_47),
@@ -243,7 +243,7 @@ mod tests {
             DigitalPayout::Cash => amount,
             DigitalPayout::Asset => amount * spot * exp(trend * t + s * z),
         };
-        // Most of the asset's value lies a deviation higher.
+        // Most of the asset's value is one deviation higher.
         let peak = if payout == DigitalPayout::Asset { s } else { 0.0 };
         let [from, to] = match kind {
             OptionKind::Call => [edge.max(peak - 14.0), edge.max(peak) + 14.0],
@@ -347,7 +347,7 @@ mod tests {
         }
     }
 
-    /// The price is that of a certain payment with almost no volatility or time, and far from the money. No number is
+    /// With almost no volatility or time, and far from the money, the price is that of a certain payment. No number is
     /// NaN.
     #[test]
     fn without_deviation_it_is_known_what_is_paid() {

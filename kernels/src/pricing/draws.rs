@@ -1,9 +1,9 @@
-//! Random numbers of paths, which are a function of key, path, step and stream alone.
+//! Random numbers of paths, which are a function of key, path, step and stream only.
 //!
 //! Paths are taken in groups of [`LANES`]: path `p` is lane `p mod 64` of group `g = p div 64`. A number takes two
-//! words of Philox in `f64`, one in `f32`. A call gives four, so a group needs `C = 32` or `16` calls. Lane `l` has its
-//! words from the call with the counter `(g·C + l mod C, step, stream)` – 64, 32 and 32 bits –, of which they are
-//! number `l div C`.
+//! words of Philox in `f64`, one in `f32`. A call gives four, so a group needs `C = 32` or `16` calls. Lane `l` uses
+//! the words number `l div C` of the call with the counter `(g·C + l mod C, step, stream)`, which has 64, 32 and 32
+//! bits.
 
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ use crate::math::{Keys, OUTER, Real, quantile_central, quantile_tail};
 
 /// Number of paths side by side.
 pub(crate) const LANES: usize = 64;
-/// Number of tail numbers that are computed side by side.
+/// Number of tail values that are computed side by side.
 const TAIL_LANES: usize = 16;
 /// Number of words of a call of Philox.
 const WORDS: usize = 4;
 /// Most calls of Philox for a group.
 const CALLS_MAX: usize = 32;
 
-/// The purpose of a stream of numbers: the third word of the counter.
+/// The purpose of a stream of numbers: the last part of the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stream(u64);
 
@@ -32,7 +32,7 @@ impl Stream {
     pub const EXTREMES: Stream = Stream(1);
     /// Steps of pilot paths.
     pub const PILOT: Stream = Stream(2);
-    /// Shifts of Sobol's points, which belong to no path.
+    /// Shifts of Sobol's points, which do not belong to a path.
     pub const SHIFT: Stream = Stream(3);
     const ASSETS: Stream = Stream(16);
 
@@ -104,7 +104,7 @@ impl<T: Real> Draws<T> {
         }
     }
 
-    /// Numbers evenly spread between 0 and 1, which are 0 or 1 only by rounding.
+    /// Numbers evenly distributed between 0 and 1; rounding may make them 0 or 1.
     #[inline(always)]
     pub(crate) fn uniforms(
         &mut self,
@@ -134,7 +134,7 @@ impl<T: Real> Draws<T> {
         for (number, outer) in numbers.iter_mut().zip(&self.outer) {
             *number = quantile_central(outer.abs()).with_sign_of(*outer);
         }
-        // Every seventh number is in the tail: these are computed separately, side by side.
+        // Every seventh number is in the tail; these are computed separately, side by side.
         let mut lanes = self.in_tail();
         while lanes != 0 {
             let mut tail = [T::of(OUTER); TAIL_LANES];
@@ -177,7 +177,8 @@ impl<T: Real> Draws<T> {
     }
 }
 
-/// Normal numbers for the steps of a group of paths and, if wanted, evenly spread ones for the extremes within steps.
+/// Normal numbers for the steps of a group of paths and, if needed, evenly distributed ones for the extremes within
+/// steps.
 pub(crate) struct Numbers<T> {
     draws: Draws<T>,
     source: NumberSource,
@@ -287,7 +288,7 @@ mod tests {
     #[test]
     fn normal_numbers_have_normal_moments() {
         for [mean, variance, third, fourth] in [moments::<f64>(), moments::<f32>()] {
-            // Four standard errors of 1.28 million numbers.
+            // The tolerance is four standard errors of 1.28 million numbers.
             assert!(mean.abs() < 0.0036, "{mean}");
             assert!((variance - 1.0).abs() < 0.005, "{variance}");
             assert!(third.abs() < 0.0137, "{third}");

@@ -1,14 +1,14 @@
 //! The exercise rule of an American option: continuation values by regression over pilot paths (Longstaff and Schwartz,
 //! *Valuing American Options by Simulation*, 2001).
 //!
-//! From the last date back, the later payments of the pilot paths in the money are regressed on `1, y, y², y³`. Here
-//! `y = ±(S/K − 1)` is the payoff of exercise in units of the strike. The paths themselves go back from expiry, as a
-//! Brownian bridge to 0 now. If the Brownian motion is `W` a date later, it is normal about `W·k/(k + 1)` at date k,
-//! with the variance `k/(k + 1)`. So only one date of the paths is kept, and the search may pause between any two
-//! dates. Sums over paths have the shape of those of prices.
+//! Backwards from the last date, the later payments of the pilot paths in the money are regressed on `1, y, y², y³`.
+//! Here `y = ±(S/K − 1)` is the payoff of exercise in units of the strike. The paths themselves are computed backwards
+//! from expiry, as a Brownian bridge to 0 now. If the Brownian motion is `W` a date later, it is normal about `W·k/(k +
+//! 1)` at date k, with the variance `k/(k + 1)`. So only one date of the paths is kept, and the search may pause
+//! between any two dates. Sums over paths have the same shape as those for prices.
 //!
-//! The value of waiting is at least that of the European option. If that exceeds the payoff, which is so up to a price
-//! that is found for each date beforehand, no path stops, whatever the regression. So no rule is worth less than
+//! The value of waiting is at least that of the European option. If that exceeds the payoff, no path stops, whatever
+//! the regression; the price up to which this holds is computed for each date in advance. So no rule is worth less than
 //! waiting for expiry.
 
 use super::american::{AmericanSpec, AmericanTerms};
@@ -21,11 +21,12 @@ use crate::math::{Real, estrin, exp, normal_cdf};
 
 /// Number of polynomials in continuation values.
 pub(crate) const BASIS: usize = 4;
-/// Sums of a regression: of the powers of y up to twice the highest, and of the basis times the values.
+/// Number of a regression's sums of powers of y, up to twice the highest. Below: including its sums of the basis times
+/// the values.
 const MOMENTS: usize = 2 * BASIS - 1;
 const SUMS: usize = MOMENTS + BASIS;
-/// Least independent share of a polynomial's scaled square: one with less, beside the polynomials before it, is left
-/// out.
+/// Least share of a polynomial's scaled square that the previous polynomials do not explain; a polynomial with less is
+/// left out.
 const PIVOT_MIN: f64 = 1e-10;
 
 /// The exercise rule of a date, in strikes.
@@ -37,9 +38,9 @@ pub(crate) struct Continuation<T = f64> {
     pub value: [T; BASIS],
 }
 
-/// The continuation at expiry, after which nothing comes.
+/// The continuation at expiry, which is worth nothing.
 const NOTHING: Continuation = Continuation { least: 0.0, value: [0.0; BASIS] };
-/// Coefficients of a date without information: nobody exercises there.
+/// Coefficients of a date without information: no path exercises there.
 const NEVER: [f64; BASIS] = [f64::INFINITY, 0.0, 0.0, 0.0];
 
 impl Continuation {
@@ -54,8 +55,7 @@ pub(crate) fn is_exercised<T: Real>(y: T, continuation: &Continuation<T>) -> boo
     (y > T::of(0.0)) & (y >= continuation.least) & (y >= estrin(&continuation.value, y))
 }
 
-/// The first distance from the strike to be tried, in standard deviations until expiry, and the number of its
-/// doublings.
+/// The first tested distance from the strike, in standard deviations until expiry. Below: the number of its doublings.
 const FIRST_DEVIATIONS: f64 = 0.05;
 const DOUBLINGS: u32 = 10;
 const HALVINGS: u32 = 50;
@@ -90,24 +90,24 @@ fn least(terms: &AmericanTerms, dates_left: u32) -> f64 {
     pays(high)
 }
 
-/// The search for a rule, date by date from the last one back. Each step is a function of the one before, on any lane.
+/// The search for a rule, backwards from the last date. Each step is a function of the previous one, on any lane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleSearch {
     spec: AmericanSpec,
     terms: AmericanTerms,
-    /// Number of dates left; the last of them is next.
+    /// Number of remaining dates; the last of them is next.
     dates_left: u32,
-    /// The exercise rule of each date that is done.
+    /// The exercise rule of each finished date.
     continuations: Vec<Continuation>,
-    /// The Brownian motion of the pilot paths at the last date done, by group, in units of the root of the time between
-    /// dates.
+    /// The Brownian motion of the pilot paths at the date finished last, by group, in units of the square root of the
+    /// time between dates.
     moved: Vec<Lanes<f64>>,
     /// Payments of the pilot paths if exercised at that date or later, in units of the strike.
     values: Vec<Lanes<f64>>,
 }
 
 impl RuleSearch {
-    /// Checks all numbers, without a first step.
+    /// Checks all parameters and begins the search.
     pub fn new(spec: AmericanSpec) -> Result<Self, ParameterError> {
         spec.check()?;
         let groups = spec.pilot_blocks as usize * GROUPS;
@@ -121,17 +121,17 @@ impl RuleSearch {
         })
     }
 
-    /// Does some more dates, at most those that are left.
+    /// Processes some more dates, at most the remaining ones.
     pub fn advance(&mut self, isa: Isa, dates: u32) {
         isa.run(Dates { search: self, dates });
     }
 
-    /// Number of dates that are done.
+    /// Number of finished dates.
     pub fn dates(&self) -> u32 {
         self.spec.exercises - self.dates_left
     }
 
-    /// True if all dates are done.
+    /// True if all dates are finished.
     pub fn is_done(&self) -> bool {
         self.dates_left == 0
     }
@@ -141,7 +141,7 @@ impl RuleSearch {
         (self.spec, self.terms, self.continuations)
     }
 
-    /// Value of the option now, without immediate exercise, in units of the strike. All dates must be done.
+    /// Value of the option now, without immediate exercise, in units of the strike. All dates must be finished.
     pub(crate) fn later(&self) -> f64 {
         let of_block = |groups: &[Lanes<f64>]| {
             let mut lanes = [0.0; LANES];
@@ -229,8 +229,8 @@ fn block_sums(values: &mut [Lanes<f64>], pays: &[Lanes<f64>], discount: f64) -> 
     std::array::from_fn(|sum| sum_halves(&mut lanes[sum]))
 }
 
-/// Least squares by Cholesky's factors of the normal equations, scaled to ones on the diagonal. A polynomial that the
-/// earlier ones explain has no coefficient.
+/// Least squares by Cholesky's factor of the normal equations, scaled to ones on the diagonal. A polynomial that the
+/// earlier ones explain gets no coefficient.
 fn regressed(sums: &[f64; SUMS]) -> [f64; BASIS] {
     if sums[0] == 0.0 || !sums.iter().all(|sum| sum.is_finite()) {
         return NEVER;

@@ -3,11 +3,11 @@
 //! Delta, vega, theta and rho are derivatives path by path (Glasserman, *Monte Carlo Methods in Financial Engineering*,
 //! 2004, chapter 7.2). All payoffs are continuous in their parameters, also that of a barrier, because it is weighted
 //! with a probability. Gamma of a European option is a derivative by likelihood ratio (7.3.5 there). Gamma of all
-//! others is the difference of two deltas from the same random numbers. The distance of their spots from the given one
-//! is the least of three. These are [`GREEK_BUMP_MAX`], a twentieth of the deviation of `ln S`, and half the distance
-//! to a barrier. The error is proportional to the square of the distance.
+//! others is the difference of two deltas from the same random numbers. The relative distance of their spots is the
+//! least of three: [`GREEK_BUMP_MAX`], a twentieth of the deviation of `ln S`, half the distance to a barrier. The
+//! error is proportional to the square of the distance.
 //!
-//! Each of the six figures is summed as a price is, with a control of its own, so that each has its own standard error.
+//! Each of the six figures is summed like a price, with its own control and its own standard error.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -27,7 +27,7 @@ use crate::math::{Dual, PARAMETERS, RATE, Real, SPOT, Term, VOLATILITY, YEARS};
 
 /// The greatest share by which a spot is moved for gamma.
 pub const GREEK_BUMP_MAX: f64 = 0.01;
-/// The least share, so that the two deltas differ.
+/// The least share, which ensures that the two deltas differ.
 pub(super) const GREEK_BUMP_MIN: f64 = 1e-6;
 /// The share by which a spot is moved for gamma, relative to the deviation of `ln S` at expiry.
 pub(super) const BUMP_OF_DEVIATION: f64 = 0.05;
@@ -35,8 +35,8 @@ pub(super) const BUMP_OF_DEVIATION: f64 = 0.05;
 /// Number of figures: price, delta, gamma, vega, theta, rho.
 pub(crate) const GREEKS: usize = 6;
 
-/// Sums of the samples of a block: for each of price, delta, gamma, vega, theta and rho, discounted, the sums of a
-/// price.
+/// Sums of the samples of a block: the sums of a price, for each of price, delta, gamma, vega, theta and rho,
+/// discounted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct GreekSums(pub [BlockSums; GREEKS]);
@@ -61,7 +61,7 @@ pub(crate) struct Bumped {
 pub struct Measured {
     /// The number.
     pub value: f64,
-    /// Its standard error.
+    /// Standard error of the number.
     pub standard_error: f64,
 }
 
@@ -72,17 +72,17 @@ pub struct GreekEstimate {
     pub price: Measured,
     /// Derivative of the price by spot.
     pub delta: Measured,
-    /// Second derivative by spot. A lookback option whose strike is the spot has none there; this is then the mean of
+    /// Second derivative by spot. A lookback option whose strike is the spot has none there; then this is the mean of
     /// both sides.
     pub gamma: Measured,
     /// Derivative by volatility, per 1.0.
     pub vega: Measured,
-    /// Derivative by passing time, per year: steps stay equal, so the fixings of an Asian option all come nearer in
+    /// Derivative by passing time, per year. Steps stay equal, so all fixings of an Asian option come nearer in
     /// proportion.
     pub theta: Measured,
     /// Derivative by the rate, per 1.0.
     pub rho: Measured,
-    /// Samples: paths, or pairs of paths.
+    /// Number of samples: paths, or pairs of paths.
     pub samples: u64,
     /// The effective number of samples, as in [`Estimate`](super::Estimate).
     pub effective: f64,
@@ -98,13 +98,13 @@ impl Bumped {
         let spots = [1.0 + bump, 1.0 - bump].map(|factor| spec.market.spot * factor);
         let of_spot = |spot| {
             let spec = SimulationSpec { market: AssetMarket { spot, ..spec.market }, ..*spec };
-            // The given spot, not the moved one, decides whether the barrier is touched now.
+            // The given spot, not the bumped one, determines whether the barrier is touched now.
             Terms { untouched: terms.untouched, ..Terms::new(&spec) }
         };
         Self { terms: spots.map(of_spot), inverse_width: 1.0 / (spots[0] - spots[1]) }
     }
 
-    /// Derivative of a number of the terms by the spot, as a difference; of delta, that is gamma.
+    /// Derivative of a number of the terms by the spot, as a difference quotient. For delta, this is gamma.
     pub fn by_spot(&self, of: impl Fn(&Terms) -> f64) -> f64 {
         (of(&self.terms[0]) - of(&self.terms[1])) * self.inverse_width
     }
@@ -118,7 +118,7 @@ impl GreekSimulation {
         Ok(Self { simulation, bumped })
     }
 
-    /// The simulation of the price alone, by the same paths.
+    /// The simulation of only the price, with the same paths.
     pub fn simulation(&self) -> &Simulation {
         &self.simulation
     }
@@ -152,7 +152,7 @@ impl GreekSimulation {
         }
     }
 
-    /// Price and Greeks from the sums of the first blocks, all from block 0 on.
+    /// Price and Greeks from the sums of the first blocks, beginning with block 0.
     pub fn estimate(&self, blocks: &[GreekSums]) -> GreekEstimate {
         let expected = self.simulation.has_control().then(|| self.controls());
         let mut found = estimate_of(self.simulation.spec().sampling, blocks, expected, 1.0);

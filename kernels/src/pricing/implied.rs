@@ -1,7 +1,7 @@
 //! The volatility at which an option has a given price.
 //!
-//! By symmetry every option is an out-of-the-money call of forward 1. Let `x = −|ln(F/K)|`, let `b` be the price in
-//! units of `e^{−rT}·√(FK)`, without the intrinsic value of an option in the money, and let `s = σ√T`:
+//! By symmetry every option can be treated as an out-of-the-money call with forward 1. Let `x = −|ln(F/K)|`, let `b` be
+//! the price in units of `e^{−rT}·√(FK)`, without the intrinsic value of an option in the money, and let `s = σ√T`:
 //!
 //! ```text
 //! b(s) = e^{x/2}·Φ(d₁) − e^{−x/2}·Φ(d₂),   d₁ = x/s + s/2,   d₂ = x/s − s/2.
@@ -36,20 +36,20 @@ pub enum NoVolatility {
     NotFinite,
 }
 
-/// Marks in a column of volatilities, for a price that is too low, too high, or not finite.
+/// Placeholders in a column of volatilities for a price that is too low, too high, or not finite.
 const TOO_LOW: f64 = -1.0;
 const TOO_HIGH: f64 = -2.0;
 const NOT_FINITE: f64 = -3.0;
 
 /// Most steps of Newton's method and of bisection together.
 const STEPS_MAX: usize = 100;
-/// Relative size of a step below which it is the last, because the next would be its square.
+/// Relative size of a step from which on no further one is needed, because its size would be the square of this.
 const LAST_STEP: f64 = 1e-8;
 /// The greatest `|d₁|`: beyond it, the difference of a price from its limit is not a normal number.
 const D_MAX: f64 = 38.5;
 /// Least `s` at which a search begins.
 const S_MIN: f64 = 1e-12;
-/// Least normalised price that can be told from 0.
+/// Least normalised price that can be distinguished from 0.
 const B_MIN: f64 = 1e-290;
 const SQRT_TWO_PI: f64 = 2.506_628_274_631_000_7;
 
@@ -68,7 +68,7 @@ pub fn implied_volatility(
     out.extend(volatilities.into_iter().map(volatility_of));
 }
 
-/// The volatility of a number in a column of volatilities, or the reason why there is none.
+/// Converts a number in a column of volatilities to the volatility, or the reason why there is none.
 pub(crate) fn volatility_of(number: f64) -> Result<f64, NoVolatility> {
     if number > 0.0 {
         Ok(number)
@@ -104,7 +104,7 @@ impl HotLoop for ImpliedLoop<'_> {
     }
 }
 
-/// Takes steps for options side by side until none of them moves; each stops by itself.
+/// Takes steps for options side by side until all are solved; each stops by itself.
 #[inline(always)]
 fn solve(given: &Given, prices: &[f64; LANES]) -> [f64; LANES] {
     let (mut x, mut side, mut target) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
@@ -154,14 +154,14 @@ fn solve(given: &Given, prices: &[f64; LANES]) -> [f64; LANES] {
 #[derive(Clone, Copy)]
 struct Search {
     x: f64,
-    /// −1 below the inflection, 1 beyond.
+    /// −1 below the inflection, 1 above it.
     side: f64,
-    /// `ln b`, or `ln(e^{x/2} − b)` beyond.
+    /// `ln b` below the inflection, `ln(e^{x/2} − b)` above it.
     target: f64,
     s: f64,
     least: f64,
     greatest: f64,
-    /// The mark of the reason why there is no volatility; 0 if there is none.
+    /// The placeholder for the reason why there is no volatility; 0 if there is one.
     failure: f64,
 }
 
@@ -194,7 +194,7 @@ impl Search {
         }
     }
 
-    /// One step, within the bracket, which it makes narrower.
+    /// Takes one step within the bracket, which becomes narrower.
     #[inline(always)]
     fn step(self) -> Search {
         let Search { x, side, target, s, least, greatest, .. } = self;

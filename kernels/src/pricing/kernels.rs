@@ -1,4 +1,4 @@
-//! Kernels of prices whose files have several, so that they are not declared beside their twin.
+//! Kernels of prices from files with several kernels; other kernels are declared beside their twins.
 
 use crate::device::{CudaSource, Kernel};
 

@@ -1,6 +1,6 @@
-//! Prices of options and their Greeks, in closed form and by Monte Carlo. It knows no requests, no threads and no
-//! clock. Numbers go in and come out. Any part of the work is given by a range of indices, so that lanes may share it
-//! and the bits stay the same.
+//! Prices of options and their Greeks, in closed form and by Monte Carlo. The module knows no requests, no threads and
+//! no clock: it only computes numbers. Any part of the work is given by a range of indices, so that lanes can share it
+//! without a change of the bits.
 
 mod american;
 mod american_greeks;
@@ -54,7 +54,7 @@ pub use simulation::{
 pub use stop::{STOP_BLOCKS_FIRST, StopDecision, StopRule};
 pub use sums::{BLOCK_SAMPLES, BlockSums};
 
-/// Kernels of prices; those of a file are adjacent.
+/// Kernels of prices; those of one file are adjacent.
 pub(crate) const KERNELS: [Kernel; 12] = [
     PRICE_OPTIONS,
     IMPLY_VOLATILITIES,

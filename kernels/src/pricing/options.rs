@@ -22,7 +22,7 @@ pub struct AssetMarket {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{field} is {value}: give a number from {least:e} to {greatest:e}")]
 pub struct ParameterError {
-    /// Its name.
+    /// Name of the parameter.
     pub field: &'static str,
     /// The given value.
     pub value: f64,

@@ -1,6 +1,6 @@
-//! Calls that are simulated as puts. If the deviation of ln S is 3 or more, the mean of a call rests on a few paths out
-//! of millions. The samples do not show its error. So the price of the asset at expiry is a control variate of
-//! coefficient 1, whose expectation is known. The rest is the put, which pays at most the strike, and
+//! Calls that are simulated as puts. If the deviation of ln S is 3 or more, the mean of a call depends on a few paths
+//! out of millions. The samples do not show its error. So the price of the asset at expiry is used as a control variate
+//! of coefficient 1, whose expectation is known. The remainder is the put, which pays at most the strike:
 //!
 //! ```text
 //!   call = put + e^{−rT}·(E[A] − K)        A: the call's underlying, the price at expiry or a mean of prices
@@ -14,8 +14,8 @@ use crate::math::{Number, Term};
 /// Deviation of ln S at expiry from which on the control is used.
 pub(super) const DEVIATION_MIN: f64 = 3.0;
 
-/// The put to simulate in place of a call, and the excess of the call's value; `None` if the contract is simulated as
-/// it is.
+/// The put to simulate in place of a call, and the excess of the call's value; `None` if the contract itself is
+/// simulated.
 pub(super) fn of_call(spec: &SimulationSpec) -> Option<(SimulationSpec, Term)> {
     let deviation = spec.market.volatility * spec.expiry_years.sqrt();
     let put = match spec.contract {

@@ -49,7 +49,7 @@ impl<T: Number, P: Payoff<T>> Paths<T, P> {
         }
     }
 
-    /// The numbers of each sample: those of its path, or the means of its two paths.
+    /// The numbers of each sample: those of its path, or the means over its two paths.
     #[inline(always)]
     pub fn samples<const N: usize>(
         &self,

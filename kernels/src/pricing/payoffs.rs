@@ -1,8 +1,8 @@
-//! Payoffs of paths at expiry, by kind of contract. A few numbers of the path are kept, and updated step by step.
+//! Payoffs of paths at expiry, by kind of contract. Only a few numbers of a path are kept, and updated step by step.
 //!
 //! A path is `x = ln(S/S₀)`, moved by `drift + diffusion·z` with normal z. Prices and strikes are kept as differences
-//! from `S₀`, so that a small payoff loses no digits to the spot, since `f32` has few. The code is generic over any
-//! [`Number`], with derivatives and without; `payoffs.cuh` is its twin.
+//! from `S₀`, so that a small payoff keeps its digits in `f32`. The code is generic over any [`Number`], with
+//! derivatives and without; `payoffs.cuh` is its twin.
 
 use super::terms::Terms;
 use crate::math::{Number, Real, Term};
@@ -14,9 +14,9 @@ pub(crate) const STATE: usize = 3;
 pub(crate) trait Payoff<T: Number>: Copy {
     /// Number of values of a path that this contract keeps; the others stay 0.
     const KEPT: usize;
-    /// True if [`Payoff::finish`] returns a control; else that is 0.
+    /// True if [`Payoff::finish`] returns a control; otherwise the control is 0.
     const HAS_CONTROL: bool = false;
-    /// True if [`Payoff::step`] takes a number from `(0, 1)` for the extreme within the step.
+    /// True if [`Payoff::step`] uses a number from `(0, 1)` for the extreme within the step.
     const HAS_EXTREMES: bool = false;
     /// True if [`Payoff::gamma`] returns a gamma.
     const HAS_GAMMA: bool = false;

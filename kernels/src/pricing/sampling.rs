@@ -3,7 +3,7 @@
 //! Sobol's points are used in [`SOBOL_REPLICATES`] copies; block b belongs to replicate `b mod 32`. All begin with
 //! point 0, and each has a random digital shift of its own. In each dimension a random word of 64 bits is added, bit by
 //! bit and without carry, to all points. Sources are Owen, *Randomized QMC and nested uniform sampling*, 1995, and
-//! L'Ecuyer and Lemieux 2002. So each replicate is right on average, and the replicates are independent.
+//! L'Ecuyer and Lemieux 2002. So each replicate is unbiased, and the replicates are independent.
 //!
 //! Paths of several steps are made by a Brownian bridge (`bridge.rs`), whose points are the first dimensions. The
 //! extremes of lookback options, which are independent given the path, have the next dimensions in the order of time. A
@@ -17,10 +17,10 @@ use crate::math::{Directions, Keys, SOBOL_DIMENSIONS, coordinate, directions};
 /// Independent copies of Sobol's points.
 pub const SOBOL_REPLICATES: u64 = 32;
 
-/// The kind of numbers from which paths are made.
+/// The kind of numbers that determine paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sampling {
-    /// Random ones: the standard error is that of independent samples.
+    /// Random numbers; the standard error is that of independent samples.
     #[default]
     Random,
     /// Sobol's points in [`SOBOL_REPLICATES`] copies with random shifts, with as many dimensions as steps, or twice as

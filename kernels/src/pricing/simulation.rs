@@ -1,8 +1,8 @@
 //! Monte Carlo: contracts on one asset that follows a geometric Brownian motion.
 //!
-//! Paths are computed in blocks of [`BLOCK_SAMPLES`], any range of blocks at a time. [`Simulation::estimate`] makes a
-//! price from the sums of the blocks 0, 1, 2 … in order. So work may be cut anywhere, and may go on until the standard
-//! error is small enough.
+//! Paths are computed in blocks of [`BLOCK_SAMPLES`], any range of blocks at a time. [`Simulation::estimate`] computes
+//! a price from the sums of the blocks 0, 1, 2 … in order. So work may be divided anywhere, and continued until the
+//! standard error is small enough.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub const STEPS_MAX: u32 = 65_536;
 /// an `f32`.
 pub const MIXED_FIXINGS_MAX: u32 = 1_024;
 
-/// The contract, by its payment at expiry.
+/// The contract, defined by its payment at expiry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Contract {
     /// An option on the price at expiry.
@@ -102,10 +102,10 @@ pub struct Estimate {
     pub price: f64,
     /// Standard error of the price.
     pub standard_error: f64,
-    /// Samples: paths, or pairs of paths.
+    /// Number of samples: paths, or pairs of paths.
     pub samples: u64,
-    /// Number of equal payoffs with the same sum and the same sum of squares; 0 if nothing was paid. If it is small,
-    /// the variance and thus the standard error are unreliable.
+    /// Number of equal payoffs that would have the same sum and the same sum of squares; 0 if no sample paid. If it is
+    /// small, the variance and thus the standard error are unreliable.
     pub effective: f64,
 }
 
@@ -148,12 +148,12 @@ impl Simulation {
     }
 
     /// The greatest discounted payoff of a sample if a put is simulated in place of a call: the present value of the
-    /// strike; otherwise `None`.
+    /// strike. `None` otherwise.
     pub fn most_of_put(&self) -> Option<f64> {
         self.more.map(|_| self.terms.strike * self.terms.discount.value)
     }
 
-    /// True if the probability of a touch is kept, rather than that of no touch.
+    /// True if the probability of a touch is kept; otherwise that of no touch is.
     pub(crate) fn knocks_in(&self) -> bool {
         let begins = |kind: BarrierKind| matches!(kind, BarrierKind::UpIn | BarrierKind::DownIn);
         matches!(self.spec.contract, Contract::Barrier { barrier_kind, .. } if begins(barrier_kind))
@@ -200,7 +200,7 @@ impl Simulation {
         isa.run(SimulationLoop { payoff, spec: &self.spec, blocks, out, number: PhantomData });
     }
 
-    /// The price from the sums of the first blocks, all from block 0 on.
+    /// The price from the sums of the first blocks, beginning with block 0.
     pub fn estimate(&self, blocks: &[BlockSums]) -> Estimate {
         let control = self.has_control().then_some(self.terms.control.value);
         let (Mean { value, standard_error }, samples) = Mean::of_blocks(self.spec.sampling, blocks, control);

@@ -1,15 +1,15 @@
-//! The rule by which a simulation is exact enough. It depends only on the first blocks, whatever was computed beyond
-//! them.
+//! The rule that ends a simulation once it is accurate enough. It depends only on the first blocks, whatever was
+//! computed after them.
 
 /// Blocks before the first check: a round of Sobol's replicates.
 pub const STOP_BLOCKS_FIRST: u64 = 32;
 
-/// Stops at a standard error or at a number of blocks. It is checked after [`STOP_BLOCKS_FIRST`] blocks, after twice as
-/// many, and so on, and nowhere else. So the same simulation stops at the same block, whatever the cuts. Stopping when
-/// the error happens to be small biases prices and errors; because checks are rare, the bias is small.
+/// Stops at a standard error or at a number of blocks. It is checked only after [`STOP_BLOCKS_FIRST`] blocks, after
+/// twice as many, and so on. So the same simulation stops at the same block, whatever the cuts. Stopping when the error
+/// happens to be small biases prices and errors; because checks are rare, the bias is small.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StopRule {
-    /// The standard error to be reached, in the unit of the price. Only prices without an error reach 0.
+    /// The standard error to be reached, in the unit of the price. An error of 0 is reached only by exact prices.
     pub standard_error: f64,
     /// Greatest number of blocks.
     pub blocks_max: u64,
@@ -18,15 +18,15 @@ pub struct StopRule {
 /// The decision on a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopDecision {
-    /// Enough: the price is that of the first blocks, this many.
+    /// The simulation is accurate enough; the price is that of this many first blocks.
     Enough(u64),
-    /// More: the next check needs this many blocks.
+    /// More blocks are needed; the next check is after this many.
     Until(u64),
 }
 
 impl StopRule {
-    /// The decision after the first `blocks` blocks; `standard_error` gives the standard error of the price from a
-    /// number of first blocks.
+    /// The decision after the first `blocks` blocks. `standard_error` returns the price's standard error for a number
+    /// of first blocks.
     pub fn progress(&self, blocks: u64, standard_error: impl Fn(u64) -> f64) -> StopDecision {
         let mut check = STOP_BLOCKS_FIRST.min(self.blocks_max);
         loop {

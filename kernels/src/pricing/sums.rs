@@ -1,5 +1,5 @@
-//! Sums over paths, in one shape: over groups of a block lane by lane, over lanes by halves, over blocks by a numbered
-//! tree.
+//! Sums over paths, in one fixed shape: over groups of a block lane by lane, over lanes by halves, over blocks by a
+//! numbered tree.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -45,7 +45,7 @@ impl LaneSums {
         }
     }
 
-    /// Returns the sums over lanes, and begins anew with zeros.
+    /// Returns the sums over lanes, and sets all sums to zero.
     #[inline(always)]
     pub fn take(&mut self) -> BlockSums {
         let mut of_block = [0.0; SUMS];
@@ -57,7 +57,7 @@ impl LaneSums {
     }
 }
 
-/// The sum over lanes: the second half is added to the first, until one number is left.
+/// The sum over lanes: the second half is added to the first, until one number remains.
 #[inline(always)]
 pub(crate) fn sum_halves(lanes: &mut Lanes<f64>) -> f64 {
     let mut half = LANES / 2;
@@ -89,7 +89,7 @@ pub(crate) fn sum_tree<const N: usize>(blocks: &[[f64; N]]) -> [f64; N] {
     }
 }
 
-/// Kish's effective number of samples, `(Σx)²/Σx²`, over the first `samples` payoffs, which are those that count.
+/// Kish's effective number of samples, `(Σx)²/Σx²`, over the first `samples` payoffs.
 pub(crate) fn effective_samples(blocks: &[BlockSums], samples: u64) -> f64 {
     let BlockSums([sum, squares, ..]) = sum_blocks(&blocks[..(samples / BLOCK_SAMPLES) as usize]);
     if squares > 0.0 { sum / squares * sum } else { 0.0 }
@@ -103,10 +103,10 @@ pub(crate) struct Mean {
 }
 
 impl Mean {
-    /// The mean of no samples, which is unknown.
+    /// The mean without samples, which is unknown.
     const UNKNOWN: Mean = Mean { value: 0.0, standard_error: f64::INFINITY };
 
-    /// The mean over blocks, which begin with block 0, and the number of samples that count.
+    /// The mean over blocks, beginning with block 0, and the number of samples in it.
     pub fn of_blocks(sampling: Sampling, blocks: &[BlockSums], control: Option<f64>) -> (Mean, u64) {
         let rounds = blocks.len() / SOBOL_REPLICATES as usize;
         let whole = if sampling.is_sobol() { rounds * SOBOL_REPLICATES as usize } else { blocks.len() };
@@ -159,7 +159,7 @@ impl ControlledMoments {
     }
 }
 
-/// Standard error from the differences between the means of replicates, to which the blocks belong in turns.
+/// Standard error from the differences between the means of replicates; blocks belong to the replicates in turn.
 fn error_of_replicates(moments: &ControlledMoments, blocks: &[BlockSums]) -> f64 {
     let replicates = SOBOL_REPLICATES as usize;
     let samples = (blocks.len() / replicates) as f64 * BLOCK_SAMPLES as f64;

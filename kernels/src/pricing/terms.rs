@@ -5,7 +5,7 @@ use super::options::{AssetMarket, OptionKind};
 use super::simulation::{BarrierKind, Contract, SimulationSpec};
 use crate::math::{Number, RATE, SPOT, Term, VOLATILITY, YEARS};
 
-/// Constants of a simulation; those that it does not use are 0.
+/// Constants of a simulation; constants that it does not use are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Terms {
     pub spot: Term,
@@ -21,7 +21,7 @@ pub(crate) struct Terms {
     pub barrier: Term,
     /// 1 if the barrier is not touched before the first step, else 0.
     pub untouched: f64,
-    /// Weights of the payoff: a constant, and a factor of the probability that the barrier is not touched.
+    /// Weights of the payoff: a constant, and a factor for the probability that the barrier is not touched.
     pub weights: [f64; 2],
     /// 1 for the greatest price, −1 for the least.
     pub side: f64,

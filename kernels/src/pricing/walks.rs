@@ -1,7 +1,7 @@
-//! Paths of an American option, side by side, and their stops: each stops on the first date at which the rule has it
-//! exercised.
+//! Paths of an American option, side by side, and their stops: each path stops on the first date at which the rule
+//! exercises.
 //!
-//! Options that differ only in their spots share paths, which are of `ln S/S₀`; each has its own stops.
+//! Options that differ only in their spots share paths, which are those of `ln S/S₀`; each option has its own stops.
 
 use super::american::AmericanSimulation;
 use super::draws::{LANES, Lanes, Numbers};
@@ -117,7 +117,7 @@ impl<'a, T: Real, const SPOTS: usize> Walks<'a, T, SPOTS> {
         }
     }
 
-    /// The numbers of a lane's sample: those of its path, or the means of its two paths.
+    /// The numbers of a lane's sample: those of its path, or the means over its two paths.
     #[inline(always)]
     pub fn sample<const N: usize>(
         &self,

@@ -1,4 +1,4 @@
-//! Zones and signals in a device's form.
+//! Zones and signals in a device's layout.
 
 use bytemuck::{Pod, Zeroable};
 

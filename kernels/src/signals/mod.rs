@@ -10,9 +10,9 @@
 //! | z-score | z > +t | z < −t | z, the line |
 //!
 //! A signal is detected at the bar that enters *above* or *below* from another zone. A bar with an unavailable number
-//! is in no zone, and the bar after it enters none: nothing is detected on a first value.
+//! is in no zone, and the bar after it enters none: a first value causes no signal.
 //!
-//! Every bar itself is a signal too, before the others, with the close as its value.
+//! Every bar is a signal as well, before the others, with the close as its value.
 
 mod detected;
 pub(crate) mod device;

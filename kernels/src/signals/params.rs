@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ParameterMistake;
 
-/// Thresholds of the signals: `SignalParams` of `signals.cu`. A threshold that is added later must be 0 by default,
-/// which is off, and is then left out of JSON. Journals have this struct, and their outputs are computed again with it.
+/// Thresholds of the signals: `SignalParams` of `signals.cu`. A later threshold must be 0 by default, which means off,
+/// and is then left out of JSON. Journals contain this struct, and replays use it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -15,20 +15,20 @@ pub struct SignalParams {
     pub rsi_upper: f64,
     /// RSI below this is oversold.
     pub rsi_lower: f64,
-    /// Z-scores above this are high, and z-scores below minus this are low.
+    /// Z-scores above this are high; z-scores below its negative are low.
     pub zscore_threshold: f64,
 }
 
 impl Default for SignalParams {
     fn default() -> Self {
-        // The threshold differs from the width of the Bollinger bands, which have the z-score's window. Otherwise each
-        // break of a band would be a z-score signal as well.
+        // The threshold differs from the width of the Bollinger bands, whose window equals the z-score's. Otherwise
+        // each break of a band would be a z-score signal as well.
         Self { rsi_upper: 70.0, rsi_lower: 30.0, zscore_threshold: 3.0 }
     }
 }
 
 impl SignalParams {
-    /// Number of relations in states: the first four, and those after them up to the last one that is on.
+    /// Number of relations in states: the first four, and further ones up to the last one that is on.
     pub(super) fn relations(&self) -> usize {
         4
     }

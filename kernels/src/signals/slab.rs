@@ -1,4 +1,4 @@
-//! The zone of each slot's last bar in each relation, and the signals of entering another one.
+//! The zone of each slot's last bar in each relation, and the signals for entering another zone.
 
 use super::detected::{Detected, SignalKind};
 use super::params::SignalParams;
@@ -20,7 +20,7 @@ pub(super) const KINDS: [(SignalKind, SignalKind); 4] = [
 
 /// Number of relations whose zones fit in a byte.
 const RELATIONS_IN_BYTE: usize = 4;
-// A device has a bit of 32 for each kind of signal.
+// A device has one of 32 bits for each kind of signal.
 const _: () = assert!(RELATIONS <= 16);
 
 /// Position of a value relative to its two lines.
@@ -70,12 +70,12 @@ impl SignalSlab {
         Self { params, zones: Vec::new() }
     }
 
-    /// Makes room for `slots` slots; there are never fewer than before.
+    /// Makes room for `slots` slots; the number never decreases.
     pub fn resize(&mut self, slots: usize) {
         self.zones.resize(self.zones.len().max(slots), Default::default());
     }
 
-    /// Sets the zones of a slot to those of a slot of another slab.
+    /// Copies the zones of a slot from another slab.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         self.zones[to] = from.zones[slot];
     }
@@ -105,7 +105,7 @@ impl SignalSlab {
         }
     }
 
-    /// Adds the state's bytes.
+    /// Appends the state's bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         put_head(out, STATE_VERSION, self.zones.len());
         let bytes = self.bytes_of_zones();
@@ -114,22 +114,22 @@ impl SignalSlab {
         }
     }
 
-    /// Bytes of a slot's zones in states: one, and one more if a relation after the fourth is on.
+    /// Bytes of a slot's zones in states: one, plus one if a relation after the fourth is on.
     fn bytes_of_zones(&self) -> usize {
         self.params.relations().div_ceil(RELATIONS_IN_BYTE)
     }
 
-    /// The zones of each slot in a device's form: two bits for each relation, the first one lowest.
+    /// The zones of each slot in a device's layout: two bits for each relation, the first one lowest.
     pub(crate) fn packed_zones(&self) -> impl Iterator<Item = u32> + '_ {
         self.zones.iter().map(packed)
     }
 
-    /// Sets the zones of a slot, given in a device's form.
+    /// Sets the zones of a slot, given in a device's layout.
     pub(crate) fn set_packed_zones(&mut self, slot: usize, zones: u32) {
         self.zones[slot] = unpacked(zones);
     }
 
-    /// Reads the bytes of [`SignalSlab::write`] for the same number of slots, and moves `bytes` after it.
+    /// Reads the bytes of [`SignalSlab::write`] for the same number of slots, and advances `bytes`.
     pub fn read(params: SignalParams, slots: usize, bytes: &mut &[u8]) -> Result<Self, StateError> {
         expect_head(bytes, "signal state", STATE_VERSION, slots)?;
         let mut slab = Self::new(params);

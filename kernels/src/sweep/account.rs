@@ -1,4 +1,4 @@
-//! Positions of rules side by side, and their profits.
+//! Positions of rules, computed side by side, and their profits.
 
 #![expect(clippy::needless_range_loop, reason = "a lane is a position in several arrays at once")]
 

@@ -1,4 +1,4 @@
-//! A sweep on a device, by `sweep.cu`, the twin of the host's loops.
+//! A sweep on a device, with `sweep.cu`, the twin of the host's loops.
 
 use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, cast_slice_mut};
 

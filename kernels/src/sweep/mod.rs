@@ -6,24 +6,23 @@
 //!
 //! # What is computed
 //!
-//! A rule looks at the close of each bar and takes a position: long (+1), short (−1) or flat (0). Positions are in
-//! units of one notional, whatever the price. A position earns the next bar's change, and pays a cost on each notional
-//! traded:
+//! A rule takes a position at the close of each bar: long (+1), short (−1) or flat (0). Positions are in units of one
+//! notional, whatever the price. A position earns the next bar's change, and pays a cost on each notional traded:
 //!
 //! ```text
 //! change_t = (close_t − close_{t−1}) / close_{t−1}
 //! profit_t = position_{t−1} · change_t − cost · |position_t − position_{t−1}|
 //! ```
 //!
-//! A position is flat until its indicators are full; the last one is not closed. Averages begin with the mean of their
-//! first values, as those of `indicators` do. Deviations are of the whole window (divided by n), of prices relative to
-//! the symbol's first close. They are updated bar by bar and made anew at every 4,096th bar. A window counts as
-//! constant if its variance is below 1e-12 of its mean square. The side of the mean on which a close lies is decided
-//! exactly. The decision is in decimal numbers if the symbol's closes are whole multiples of a power of ten down to
-//! 1e-9, and in doubles otherwise.
+//! A position is flat until its indicators are full; the last position is not closed. Averages begin with the mean of
+//! their first values, like those of `indicators`. Deviations are population deviations of the window (divided by n),
+//! of prices relative to the symbol's first close. They are updated bar by bar and recomputed at every 4,096th bar. A
+//! window counts as constant if its variance is below 1e-12 of its mean square. The side of the mean on which a close
+//! lies is determined exactly. The numbers are decimal if the symbol's closes are whole multiples of a power of ten
+//! down to 1e-9, and doubles otherwise.
 //!
-//! A cell's figures are sums over its symbols, in their order; each symbol is a run of its own. A result does not
-//! depend on the cells computed together, so a grid may be cut anywhere.
+//! A cell's figures are sums over its symbols, in their order; each symbol is computed separately. A result does not
+//! depend on which cells are computed together, so a grid may be divided anywhere.
 
 mod account;
 mod device;
@@ -41,10 +40,10 @@ use rules::{LANES, RuleBlock};
 pub use device::sweep_on_device;
 pub use rules::blocks;
 
-/// Number of bars that all rules process before the next ones, which keeps these bars in the cache. `sweep.cu` has the
+/// Number of bars that all rules process before the next ones, so that these bars stay in the cache. `sweep.cu` has the
 /// same number.
 const CHUNK: usize = 4_096;
-/// Range of closes, which contains that of scaled prices.
+/// Range of closes; the range of scaled prices is within it.
 const CLOSES: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
 /// Longest window of a rule, in bars.
 pub const SWEEP_WINDOW_MAX: u32 = 1 << 20;
@@ -131,7 +130,7 @@ fn check(rules: &[TradingRule], cost: f64) -> Result<(), SweepError> {
     rules.iter().try_for_each(TradingRule::check)
 }
 
-/// Reasons for which a sweep cannot be computed.
+/// The reason why a sweep cannot be computed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SweepError {
     /// A window is too short or too long.
@@ -157,7 +156,7 @@ pub enum SweepError {
     Close {
         /// Number of the symbol.
         symbol: usize,
-        /// Number of the bar among the symbol's.
+        /// Number of the bar among those of the symbol.
         bar: usize,
         /// The given close.
         close: f64,
@@ -168,11 +167,11 @@ pub enum SweepError {
 #[derive(Clone, Debug, Default)]
 pub struct SweepBars {
     close: Vec<f64>,
-    /// Change from the bar before; 0 at a symbol's first.
+    /// Change since the previous bar; 0 at a symbol's first bar.
     change: Vec<f64>,
     /// End of the bars of each symbol.
     ends: Vec<usize>,
-    /// Power of ten by which a symbol's closes are whole numbers, by symbol; 0 if there is none.
+    /// Power of ten that makes all closes of a symbol whole numbers, by symbol; 0 if there is none.
     scales: Vec<f64>,
 }
 
@@ -222,7 +221,7 @@ pub(crate) struct SymbolSums {
 pub struct CellResult {
     /// Sum of the profits, in notionals.
     pub profit: f64,
-    /// Greatest drawdown of any symbol: the distance of the sum of profits below its earlier maximum, in notionals.
+    /// Greatest drawdown of any symbol: the distance of its summed profits below their earlier maximum, in notionals.
     pub drawdown: f64,
     /// Sharpe ratio: mean of the profits of a bar divided by their standard deviation, not annualised; 0 if the
     /// deviation is 0.
@@ -232,7 +231,7 @@ pub struct CellResult {
 }
 
 impl CellResult {
-    /// Sums up the results on all symbols, in their order.
+    /// Combines the results of all symbols, in their order.
     pub(crate) fn of_symbols(symbols: &[SymbolSums], bars: usize) -> Self {
         let (mut sums, mut drawdown) = (SymbolSums::default(), 0.0);
         for symbol in symbols {

@@ -1,4 +1,4 @@
-//! Rules of one kind side by side: from closes to positions.
+//! Rules of one kind, computed side by side: from closes to positions.
 
 #![expect(clippy::needless_range_loop, reason = "a lane is a position in several arrays at once")]
 
@@ -7,11 +7,11 @@ use super::{Account, CHUNK, TradingRule};
 use crate::indicators::Period;
 use crate::isa::Isa;
 
-/// Number of rules side by side: two vector registers of AVX2, of which one computes while the other waits, or one of
-/// AVX-512.
+/// Number of rules computed side by side: two vector registers of AVX2, one of which computes while the other waits, or
+/// one of AVX-512.
 pub(super) const LANES: usize = 8;
 
-/// Up to eight rules of one kind, and their state after the bars of a symbol so far.
+/// Up to eight rules of one kind, and their state after a symbol's bars so far.
 #[derive(Clone, Debug)]
 pub(super) struct RuleBlock {
     /// Number of each lane's rule; `None` for lanes without a rule.
@@ -47,7 +47,7 @@ impl RuleBlock {
         Self { cells: std::array::from_fn(|lane| cells.get(lane).copied()), account: Account::EMPTY, kind }
     }
 
-    /// Begins another symbol; `scale` is that of its closes' unit.
+    /// Begins another symbol; `scale` is the power of ten of its closes' unit.
     pub fn begin(&mut self, first_close: f64, scale: f64) {
         self.account = Account::EMPTY;
         match &mut self.kind {
@@ -77,7 +77,7 @@ impl RuleBlock {
 }
 
 /// The numbers of the rules that are computed side by side: up to eight of one kind, in their order. Such a block takes
-/// as long as one rule alone.
+/// as long as one rule.
 pub fn blocks(rules: &[TradingRule]) -> Vec<Vec<usize>> {
     let is_of: [fn(&TradingRule) -> bool; 4] = [
         |rule| matches!(rule, TradingRule::EmaCross { .. }),
@@ -94,13 +94,13 @@ pub fn blocks(rules: &[TradingRule]) -> Vec<Vec<usize>> {
 }
 
 trait Rules: Clone {
-    /// Called before the bars from `bar` on are processed, so that sums can be made anew.
+    /// Called before the bars from `bar` on are processed, so that sums can be recomputed.
     fn resume(&mut self, _closes: &[f64], _bar: usize) {}
 
-    /// Number of bars after which all rules are beyond their seeds.
+    /// Number of bars after which all rules are past their seeds.
     fn settled_after(&self) -> usize;
 
-    /// Positions after the bar at `bar`. `SETTLED` promises that more than [`Self::settled_after`] bars came before.
+    /// Positions after the bar at `bar`. If `SETTLED` is true, more than [`Self::settled_after`] bars came before.
     fn target<const SETTLED: bool>(
         &mut self,
         closes: &[f64],
@@ -119,7 +119,7 @@ fn run<R: Rules>(
     to: usize,
     cost: f64,
 ) {
-    // Local copies stay in registers, as far as there are enough.
+    // Local copies stay in registers as far as possible.
     let (mut local_rules, mut local) = (rules.clone(), *account);
     local_rules.resume(closes, from);
     let settled = rules.settled_after().clamp(from, to);
@@ -274,35 +274,36 @@ impl Rules for Rsi {
 
 /// Share of the mean square up to which a variance counts as 0.
 const STILL: f64 = 1e-12;
-/// A distance that stands for a side although doubles show none; its square is above 0.
+/// Replacement for a distance of 0 on a known side; its square is above 0.
 const LEAST_DISTANCE: f64 = 1e-150;
-/// Share of a close that counts as a difference of prices. A double differs from its decimal number by half a bit of
-/// the close. The doubt is at least 2¹³ bits of the largest difference.
+/// Share of a close that counts as a difference of prices. A double differs from its decimal number by at most half of
+/// the close's last bit. The resulting doubt is at least 2¹³ bits of the largest difference.
 const CLOSE_SHARE: f64 = 1.0 / 4_096.0;
 
-/// Rules by mean and deviation of a window: positions against the deviation if `REVERSION`, with it otherwise.
+/// Rules based on mean and deviation of a window: positions against the deviation if `REVERSION`, with it otherwise.
 #[derive(Clone, Debug)]
 struct Bands<const REVERSION: bool> {
     window: [usize; LANES],
     period: Periods,
-    /// Squares of the numbers of deviations at which a position is taken, and within which it is given up.
+    /// Squares of the numbers of deviations at which a position is taken. Below: squares of those within which it is
+    /// given up.
     entry: [f64; LANES],
     exit: [f64; LANES],
     /// The symbol's first close, to which all prices are relative.
     base: f64,
     sum: [f64; LANES],
     squares: [f64; LANES],
-    /// The power of ten by which all closes are whole numbers; 0 if there is none.
+    /// Power of ten that makes all closes whole numbers; 0 if there is none.
     scale: f64,
-    /// Greatest difference of a price so far from the base, or share of a close.
+    /// Greatest difference so far of a price from the base, or share of a close.
     largest: f64,
-    /// Distance from the mean within which rounding may hide the side, as a share of the largest, by lane.
+    /// Distance from the mean within which rounding may hide the side, as a share of `largest`, by lane.
     doubt: [f64; LANES],
     exact: [WindowSum; LANES],
 }
 
-/// Greatest error of a mean, as a share of the largest price. The sum loses half an ulp of itself in each step since it
-/// was made anew.
+/// Greatest error of a mean, as a share of the largest price. The sum loses half a unit in the last place in each step
+/// since its recomputation.
 fn doubt_of(window: u32) -> f64 {
     (f64::from(window) + 2.0 * CHUNK as f64 + 8.0) * f64::EPSILON
 }
@@ -335,7 +336,7 @@ impl<const REVERSION: bool> Bands<REVERSION> {
         (self.largest, self.exact) = (0.0, [WindowSum::default(); LANES]);
     }
 
-    /// Corrects the sides of distances from the mean that rounding may hide; the sizes stay.
+    /// Corrects the signs of distances from the mean that rounding may hide; the magnitudes stay.
     #[cold]
     #[inline(never)]
     fn decide(&mut self, closes: &[f64], bar: usize, distance: &mut [f64; LANES]) {
@@ -352,7 +353,7 @@ impl<const REVERSION: bool> Bands<REVERSION> {
 }
 
 impl<const REVERSION: bool> Rules for Bands<REVERSION> {
-    /// Makes the sums of the windows before the bar anew, so that rounding does not accumulate.
+    /// Recomputes the sums of the windows before the bar, so that rounding does not accumulate.
     fn resume(&mut self, closes: &[f64], bar: usize) {
         for lane in 0..LANES {
             let (mut sum, mut squares) = (0.0, 0.0);
@@ -379,7 +380,7 @@ impl<const REVERSION: bool> Rules for Bands<REVERSION> {
         let (value, sample) = (closes[bar] - self.base, bar as f64 + 1.0);
         let mut oldest = [0.0; LANES];
         for lane in 0..LANES {
-            // Bars before the first count as its close, which is 0 relative to itself.
+            // Bars before the first one count as the first close, which is 0 relative to itself.
             let leaving =
                 if SETTLED { Some(bar - self.window[lane]) } else { bar.checked_sub(self.window[lane]) };
             oldest[lane] = leaving.map_or(0.0, |leaving| closes[leaving] - self.base);
@@ -399,7 +400,7 @@ impl<const REVERSION: bool> Rules for Bands<REVERSION> {
             let mean = sum * period.inverse;
             let mean_square = squares * period.inverse;
             let variance = mean_square - mean * mean;
-            // A smaller variance may be rounding.
+            // A smaller variance may be due to rounding.
             let varies = variance > STILL * mean_square;
             variances[lane] = if varies { variance } else { 0.0 };
             distances[lane] = if varies { value - mean } else { 0.0 };

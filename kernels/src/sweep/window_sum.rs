@@ -1,15 +1,15 @@
-//! The side of a window's mean on which its last close lies, exactly, by sums of closes as whole numbers. `sweep.cu`
-//! has the twin.
+//! The side of a window's mean on which its last close lies, computed exactly with sums of closes as whole numbers.
+//! `sweep.cu` has the twin.
 //!
 //! Closes with a common unit, which is a power of ten down to 1e-9, count as decimal numbers in that unit. Other closes
 //! count as their bits, in units of 2⁻⁸³; every close from 1e-9 on is a multiple of that.
 //!
-//! Floating sums decide the side if the distance exceeds their possible error. For the rest the exact sum is brought up
-//! to date. This takes a step or two per bar in all, however often it is needed.
+//! If the distance exceeds the possible error of floating-point sums, these determine the side. Otherwise the exact sum
+//! is updated. This takes a step or two per bar in total, however often it is needed.
 
 use crate::indicators::ties;
 
-/// Limbs of 64 bits, enough for closes up to 1e12 and windows of up to 2²⁰ of them.
+/// Number of 64-bit limbs, enough for closes up to 1e12 and windows of up to 2²⁰ of them.
 const LIMBS: usize = 3;
 /// Negative exponent of the unit, as a power of two.
 const UNIT_BITS: i32 = 83;
@@ -25,10 +25,10 @@ pub(super) struct WindowSum {
 }
 
 impl WindowSum {
-    /// `scale` is that of the closes' unit ([`scale_of`]).
-    ///
     /// The side of the close at `bar` relative to the mean of the window of `length` bars that ends with it. The result
     /// is −1 if the close is below the mean, 0 if equal, 1 if above.
+    ///
+    /// `scale` is the power of ten of the closes' unit ([`scale_of`]).
     #[cold]
     #[inline(never)]
     pub(super) fn side(&mut self, closes: &[f64], scale: f64, bar: usize, length: usize) -> f64 {
@@ -48,14 +48,14 @@ impl WindowSum {
         add(&mut less, closes[bar], scale, -(length as i64));
         match less {
             [0, 0, 0] => 0.0,
-            // The close times the length is more than the sum.
+            // The close times the length exceeds the sum.
             [.., highest] if (highest as i64) < 0 => 1.0,
             _ => -1.0,
         }
     }
 }
 
-/// The power of ten by which all closes are whole numbers. 0 if there is none up to 1e9, or one of them has more than
+/// The power of ten that makes all closes whole numbers. 0 if there is none up to 1e9, or if one of them has more than
 /// 51 bits.
 pub(super) fn scale_of(closes: &[f64]) -> f64 {
     ties::scale_of(closes.iter().copied()).unwrap_or(0.0)
@@ -119,7 +119,7 @@ mod tests {
             assert_eq!(few, (length - 1..16).filter(|bar| bar % 3 == 0).map(at).collect::<Vec<_>>());
         }
     }
-    /// These closes would be on a side of their mean as doubles.
+    /// In doubles, these closes would not equal their mean.
     #[test]
     fn decimal_closes_are_the_numbers_that_they_were_written_as() {
         let side = |closes: &[f64]| {

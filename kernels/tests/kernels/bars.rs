@@ -1,4 +1,4 @@
-//! Bars against their definition.
+//! Bars, compared with their definition.
 
 use proptest::prelude::*;
 use warptape_kernels::{BarSlab, BarSpec, ClosedBars, RECENT_QUOTES_MAX, Rows};
@@ -86,7 +86,7 @@ fn open_and_close_go_by_event_time_and_then_by_arrival() {
 fn a_time_bar_has_the_last_quote_by_event_time_before_its_end() {
     let mut rows = Rows::default();
     rows.push_trade(0, 1_500, 5, 1, 0, 0);
-    // Quotes out of order, at the end, after it, and of another slot.
+    // Quotes out of order, at the bar's end, after it, and of another slot.
     for (slot, time_ns, bid_e9) in [(0, 1_900, 7), (0, 1_200, 6), (0, 2_000, 8), (0, 2_300, 9), (1, 1_950, 1)]
     {
         rows.push_quote(slot, time_ns, bid_e9, bid_e9 + 1, 0, 1);
@@ -95,7 +95,7 @@ fn a_time_bar_has_the_last_quote_by_event_time_before_its_end() {
     rows.push_trade(0, 3_500, 5, 1, 0, 2);
     rows.push_trade(1, 5_500, 5, 1, 0, 3);
     rows.push_trade(2, 5_500, 5, 1, 0, 4);
-    // This quote is still not late.
+    // This quote is not late yet.
     rows.push_quote(0, 3_100, 3, 4, 0, 5);
     rows.push_watermark(6_000, 1, 0);
     let closed = fold(BarSpec::Time { interval_ns: 1_000 }, 5_000, 3, &rows);
@@ -112,8 +112,8 @@ fn a_bar_by_count_has_the_last_quote_that_is_not_after_its_last_trade() {
     rows.push_trade(0, 9, 5, 1, 0, 2);
     rows.push_quote(0, 5, 1, 2, 0, 3);
     rows.push_quote(0, 6, 3, 4, 0, 4);
-    // The first trade is between the two quotes; the next one is at the second; then a quote of the same time follows
-    // it.
+    // The first trade is between the two quotes, the next one at the time of the second. Then another quote of the same
+    // time follows.
     rows.push_trade(0, 5, 5, 1, 0, 5);
     rows.push_trade(0, 6, 5, 1, 0, 6);
     rows.push_quote(0, 6, 5, 6, 0, 7);

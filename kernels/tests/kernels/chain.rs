@@ -1,4 +1,4 @@
-//! The kernels in a row, as a stage uses them.
+//! The kernels one after the other, as a stage uses them.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use warptape_kernels::{
 
 use crate::market::Market;
 
-/// Thresholds that values of short windows pass: a z-score over n bars is at most √(n − 1).
+/// Thresholds that values of short windows can exceed: a z-score over n bars is at most √(n − 1).
 pub fn signal_params() -> SignalParams {
     SignalParams { zscore_threshold: 2.0, ..SignalParams::default() }
 }
 
-/// Short windows of all indicators, some of them equal, so that all become available within few bars.
+/// Short windows for all indicators, some of them equal, so that all have values after a few bars.
 pub fn short_params() -> IndicatorParams {
     IndicatorParams::from_values(|parameter| match parameter.key {
         "momentum" => 1.0,
@@ -93,7 +93,7 @@ impl Chain {
         bytes
     }
 
-    /// Replaces the state by one that was written, and keeps the outputs.
+    /// Replaces the state by one that was written earlier, and keeps the outputs.
     pub fn restore(
         &mut self,
         market: &Market,
@@ -121,7 +121,7 @@ impl Outputs {
             let bar = before + detected.row as usize;
             (bar, detected.kind as u8, detected.value.to_bits(), detected.threshold.to_bits())
         }));
-        // The bars are one list, whatever the cuts.
+        // All bars become one list, whatever the cuts.
         match self.closed.first_mut() {
             None => self.closed.push(closed),
             Some(all) => {

@@ -37,7 +37,7 @@ fn a_notional_beyond_128_bits_is_not_known() {
         rows.push_trade(0, i64::MIN, LARGEST, LARGEST, 0, index);
     }
     rows.push_watermark(i64::MAX, 0, 9);
-    // Both ends of time are within one bar's reach, because the lateness is all of time.
+    // Both ends of time fit into the open bars, because the lateness covers all of time.
     for interval_ns in [i64::MAX, i64::MAX / 1000] {
         let spec = BarSpec::Time { interval_ns };
         let mut bars = BarSlab::new(spec, i64::MAX);
@@ -77,7 +77,7 @@ fn sizes_beyond_64_bits_are_added_exactly() {
     let volume_e9 = (2 * i128::from(whole) + 1) * 1_000_000_000;
     assert_eq!(closed.volume_e9, [volume_e9]);
     assert_eq!(closed.notional_e18, [volume_e9 * i128::from(price_e9)]);
-    // A bar of so much volume is full at the trade that reaches it, which counts whole.
+    // A bar of such a volume is full at the trade that reaches it; the trade counts in full.
     let mut bars = BarSlab::new(BarSpec::Volume { volume_e9: i64::MAX }, 0);
     bars.resize(1);
     closed.clear();
@@ -87,7 +87,7 @@ fn sizes_beyond_64_bits_are_added_exactly() {
 
 #[test]
 fn prices_of_either_sign_have_exact_sums_in_any_order() {
-    // The products come close to 2^127, and cancel.
+    // The products are close to 2^127, and cancel.
     let trades = [(LARGEST / 4, LARGEST), (-LARGEST / 4, LARGEST), (LARGEST / 4, 1), (-7_000_000_000, 3)];
     let of_order = |order: [usize; 4]| {
         let mut rows = Rows::default();
@@ -121,7 +121,7 @@ fn indicators_of_negative_prices() {
     let last = closed.len() - 1;
     for indicator in Indicator::ALL {
         let value = columns.at(indicator, last);
-        // Shares of a negative price and its logarithm are not available; everything else is.
+        // The change in percent from a negative price, and its logarithm, are not available; everything else is.
         let is_available = ![Indicator::Roc, Indicator::RealisedVolatility].contains(&indicator);
         assert_eq!(value.is_finite(), is_available, "{indicator:?}: {value}");
     }

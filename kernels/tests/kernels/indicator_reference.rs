@@ -1,5 +1,5 @@
-//! Indicators by two references: straight from their definitions over the whole history of a symbol, however slowly,
-//! and from TA-Lib's official Rust port.
+//! Two references for indicators: a slow one that follows their definitions over the whole history of a symbol, and
+//! TA-Lib's official Rust port.
 
 use ta_lib::{Core, MAType, OutRange, RetCode};
 use warptape_kernels::{ClosedBars, INDICATORS, Indicator, IndicatorParams};
@@ -7,7 +7,7 @@ use warptape_kernels::{ClosedBars, INDICATORS, Indicator, IndicatorParams};
 /// The history of one slot.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// Closes as integers, for differences that floats would cancel.
+    /// Closes as integers, for differences in which floating-point numbers would cancel.
     pub close_e9: Vec<i128>,
     pub high: Vec<f64>,
     pub low: Vec<f64>,
@@ -27,7 +27,7 @@ impl History {
     }
 }
 
-/// All indicators after the last bar of a history, by definition.
+/// All indicators after the last bar of a history, by their definitions.
 #[expect(clippy::disallowed_methods, reason = "a rough reference for our own logarithm")]
 pub fn indicators(params: &IndicatorParams, history: &History) -> [f64; INDICATORS] {
     let close = &history.close;
@@ -109,7 +109,7 @@ pub fn indicators(params: &IndicatorParams, history: &History) -> [f64; INDICATO
     out
 }
 
-/// Least reference value of a relative difference: differences of prices may be near 0 while prices are not.
+/// Least reference value for a relative difference: differences of prices may be near 0 although prices are not.
 pub fn scale(indicator: Indicator, close: f64) -> f64 {
     match indicator {
         Indicator::Macd | Indicator::MacdSignal | Indicator::MacdHistogram | Indicator::Momentum => close,
@@ -123,7 +123,7 @@ fn mean(window: &[f64]) -> f64 {
     window.iter().sum::<f64>() / window.len() as f64
 }
 
-/// Newest close minus mean, and population standard deviation, of the last closes. Nothing is rounded before the end.
+/// Newest close minus mean, and population standard deviation, of the last closes; only the final results are rounded.
 fn distance_and_deviation(close_e9: &[i128], length: u32) -> [f64; 2] {
     let window = &close_e9[close_e9.len() - length as usize..];
     let (count, newest) = (i128::from(length), window[window.len() - 1]);
@@ -154,7 +154,7 @@ fn wilder(values: &[f64], length: u32) -> Option<f64> {
     Some(values[length..].iter().fold(seed, |average, value| (average * (weight - 1.0) + value) / weight))
 }
 
-/// Panics unless two numbers are both NaN or within `tolerance`, relative to the greater or to `scale`.
+/// Panics unless two numbers are both NaN, or differ by at most `tolerance`, relative to the greater one or to `scale`.
 #[track_caller]
 pub fn assert_close(found: f64, expected: f64, scale: f64, tolerance: f64, what: &str) {
     let size = found.abs().max(expected.abs()).max(scale);
@@ -162,7 +162,7 @@ pub fn assert_close(found: f64, expected: f64, scale: f64, tolerance: f64, what:
     assert!(close, "{what}: found {found:e}, expected {expected:e}, off by {:e}", (found - expected) / size);
 }
 
-/// The bars of each slot, from bars by time.
+/// The bars of each slot, from lists of bars by time.
 pub fn histories(slots: u32, times: &[ClosedBars]) -> Vec<History> {
     let mut histories = vec![History::default(); slots as usize];
     for closed in times {
@@ -173,8 +173,8 @@ pub fn histories(slots: u32, times: &[ClosedBars]) -> Vec<History> {
     histories
 }
 
-/// All indicators at all bars of one symbol, NaN where TA-Lib has none. TA-Lib has no z-score, no rolling VWAP and no
-/// realised volatility; its vector functions are combined to these.
+/// All indicators at all bars of one symbol; NaN where TA-Lib has no value. TA-Lib has no z-score, no rolling VWAP and
+/// no realised volatility; these are combined from its vector functions.
 pub fn ta_lib(params: &IndicatorParams, history: &History) -> [Vec<f64>; INDICATORS] {
     let mut out: [Vec<f64>; INDICATORS] = std::array::from_fn(|_| vec![f64::NAN; history.close.len()]);
     let mut scratch = Scratch::default();
@@ -186,14 +186,14 @@ pub fn ta_lib(params: &IndicatorParams, history: &History) -> [Vec<f64>; INDICAT
     out
 }
 
-/// Intermediate columns.
+/// Intermediate columns of [`ta_lib_into`].
 #[derive(Debug, Default)]
 pub struct Scratch {
     first: Vec<f64>,
     second: Vec<f64>,
 }
 
-/// Likewise without moving the values to their bars: they begin at the start of `out`, for the returned ranges.
+/// As [`ta_lib`], but values stay at the start of `out`, for the returned ranges of bars.
 pub fn ta_lib_into(
     params: &IndicatorParams,
     history: &History,
@@ -254,7 +254,7 @@ pub fn ta_lib_into(
         *score /= deviation;
     }
 
-    // √Σ ln²(close / close before)
+    // √Σ ln²(close / previous close)
     core.div(0, end - 1, &close[1..], close, first)?;
     core.ln(0, end - 1, first, second)?;
     core.mult(0, end - 1, second, second, first)?;
@@ -262,7 +262,7 @@ pub fn ta_lib_into(
     core.sqrt(0, sums.count.saturating_sub(1), second, volatility)?;
     let volatility_range = OutRange { beg_idx: sums.beg_idx + 1, ..sums };
 
-    // TA-Lib gives K from the first D on, which is from the first K on if the mean is of one value.
+    // TA-Lib returns K from the first D on, which is from the first K on if the mean is of one value.
     let mut stochastic = [OutRange { beg_idx: close.len(), count: 0 }; 2];
     if params.stochastic > 0 {
         let (k, d) = (length(params.stochastic), length(params.stochastic_average));

@@ -1,4 +1,4 @@
-//! Indicators against their definitions and against TA-Lib.
+//! Indicators, compared with their definitions and with TA-Lib.
 
 use proptest::prelude::*;
 use warptape_kernels::{
@@ -55,7 +55,7 @@ proptest! {
     }
 }
 
-/// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-kernels --test kernels documented` writes the table anew.
+/// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-kernels --test kernels documented` rewrites the table.
 #[test]
 fn all_indicators_are_documented() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/indicators.md");
@@ -85,8 +85,8 @@ fn a_long_window_is_summed_exactly_enough() {
 
 #[test]
 fn a_jump_leaves_no_error_behind() {
-    // The price falls from 100,000 to 1 and returns, then hardly moves: the window must not show the losses of rolling
-    // sums.
+    // The price falls from 100,000 to 1 and returns, then hardly changes: the errors of rolling sums must not become
+    // visible.
     let mut times = closed_bars(13, 1, 400);
     for (bar, closed) in times.iter_mut().enumerate() {
         let base = if bar % 100 < 50 { 100_000_000_000_000 } else { 1_000_000_000 };
@@ -103,7 +103,7 @@ fn a_jump_leaves_no_error_behind() {
 #[test]
 fn equal_prices_have_no_deviation_and_no_movement() {
     let params = short_params();
-    // Sums of this price are not exact in f64.
+    // Sums of this price are not exact in `f64`.
     let price = 123_456_789_123_456_789;
     let mut slab = IndicatorSlab::new(params, &SignalParams::default());
     slab.resize(1);
@@ -134,7 +134,7 @@ fn equal_prices_have_no_deviation_and_no_movement() {
 
 #[test]
 fn indicators_equal_ta_libs() {
-    // Indicators that are off by default are turned on.
+    // Indicators that are off by default are turned on here.
     let params = IndicatorParams::from_values(|parameter| match parameter.default {
         0.0 => 14.0,
         default => default,

@@ -1,4 +1,4 @@
-//! Bits must not depend on instructions, cuts, or the path to a state.
+//! Results must have the same bits whatever the instructions, the cuts, and the way to a state.
 
 use proptest::prelude::*;
 use warptape_kernels::{
@@ -15,7 +15,7 @@ fn market(seed: u64, slots: u32, ticks: usize) -> Market {
     Market { seed, slots, ticks, allowed_lateness_ns: 2 * SECOND_NS, specs: specs() }
 }
 
-/// Arbitrary bars: prices and sizes of any size and sign, slots in any order and number.
+/// Arbitrary bars: prices and sizes of any magnitude and sign, slots in any order and number.
 pub fn any_bars(seed: u64, slots: u32, bars: usize) -> ClosedBars {
     let mut numbers = Numbers::new(seed);
     let mut closed = ClosedBars::default();
@@ -35,7 +35,7 @@ pub fn any_bars(seed: u64, slots: u32, bars: usize) -> ClosedBars {
     closed
 }
 
-/// Some of the bars, in the order given.
+/// Some of the bars, in the given order.
 fn select(closed: &ClosedBars, rows: &[usize]) -> ClosedBars {
     let mut selected = ClosedBars::default();
     for &row in rows {
@@ -77,7 +77,7 @@ proptest! {
 
     #[test]
     fn neighbours_do_not_change_a_bit(seed: u64, slots in 1..23_u32, ahead in prop::collection::vec(0..30_usize, 23)) {
-        // Some slots had bars before the others. Then every slot has one at each time, in blocks if slots are even.
+        // First, only some slots have bars. Then every slot has one at each time, in blocks if the slots are even.
         let params = short_params();
         let times = closed_bars(seed, slots, 180);
         let mut together = IndicatorSlab::new(params.clone(), &SignalParams::default());
@@ -126,12 +126,12 @@ proptest! {
         let mut parts = Chain::new(&market, &params, Isa::Baseline);
         let mut rest = rows.clone();
         for cut in cuts.windows(2) {
-            // Rows of a part are rows of their own, in the form that a lane gets.
+            // The rows of a part are separate rows, as a lane gets them.
             let part = rest.take_front(cut[1] - cut[0]);
             parts.run(&part, 0..part.len());
         }
         for (whole, parts) in whole.out.iter_mut().zip(&mut parts.out) {
-            // Only the row within the part may differ.
+            // Only the row's position within the part may differ.
             for closed in whole.closed.iter_mut().chain(&mut parts.closed) {
                 closed.row.clear();
             }

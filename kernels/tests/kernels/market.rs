@@ -1,9 +1,9 @@
-//! Random rows in the form of the host side: without late trades, and with watermark rows where the watermark crosses a
+//! Random rows as the host side makes them: without late trades, and with watermark rows where the watermark crosses a
 //! boundary.
 
 use warptape_kernels::{ABSENT, Aggressor, BarSpec, BySide, ClosedBars, Rows};
 
-/// Numbers from a seed (SplitMix64).
+/// Pseudorandom numbers from a seed (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Numbers {
     state: u64,
@@ -55,7 +55,7 @@ impl Market {
             (1_723_000_000_000_000_000_i64, i64::MIN, i64::MIN);
         for tick in 0..self.ticks {
             now_ns += numbers.below(if is_dense { 5_000_000 } else { 200_000_000 }) as i64;
-            // A few ticks come late, some too late; a few share their time with others.
+            // A few ticks are out of order, some of them late; a few have the same time as others.
             let behind_ns = match numbers.below(10) {
                 0..=6 => 0,
                 7..=8 => numbers.below(1 + self.allowed_lateness_ns as u64) as i64,
@@ -84,7 +84,7 @@ impl Market {
             *price = (*price + (numbers.below(2_000_001) as i64 - 1_000_000) * 3).max(1_000_000);
             match numbers.below(8) {
                 number if number == 0 || is_dense && number > 2 => {
-                    // Some quotes have sides without orders, no sizes, or sizes in other units.
+                    // Some quotes have a side without orders, no sizes, or sizes in other units.
                     let side = |numbers: &mut Numbers, price: i64| match numbers.below(6) {
                         0 => (0, ABSENT),
                         1 => (price, 0),

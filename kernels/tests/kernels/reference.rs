@@ -1,4 +1,4 @@
-//! Bars straight from their definition, over the whole history, however slowly.
+//! A slow reference for bars: it follows their definition over the whole history.
 
 use std::collections::BTreeMap;
 
@@ -47,8 +47,8 @@ pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
     closed
 }
 
-/// Row of a bar's quote. A time bar has the last one by event time and arrival before its end, at whatever row. Other
-/// bars have the last one at or before their end, of those before the row that closed the bar.
+/// Row of a bar's quote. For a time bar, it is the last quote before the bar's end, by event time and arrival, at any
+/// row. For other bars, it is the last quote at or before the end, among the rows before the one that closed the bar.
 fn quote(spec: BarSpec, rows: &Rows, cause: usize, bar: &Bar) -> Option<usize> {
     let of_slot = |&row: &usize| rows.kind[row].is_quote() && rows.slot[row] == bar.slot;
     let last = |quotes: Vec<usize>| quotes.into_iter().max_by_key(|&row| (rows.time_ns[row], row));

@@ -1,4 +1,4 @@
-//! Signals against their definition: the relation at a bar and at the slot's bar before it, both looked up in the
+//! Signals, compared with their definition: the relation at a bar and at the slot's previous bar, both looked up in the
 //! history.
 
 use std::collections::BTreeMap;

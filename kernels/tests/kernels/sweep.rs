@@ -1,4 +1,4 @@
-//! Sweeps: against a plain reference, with any cut of the grid, with other instructions, and on a device.
+//! Sweeps, compared with a simple reference, with any division of the grid, with other instructions, and on a device.
 
 use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
@@ -10,7 +10,7 @@ use crate::market::Numbers;
 
 const COST: f64 = 2e-4;
 
-/// Closes of some symbols that walk in small and large steps, and stand still now and then for longer than any window.
+/// Closes of some symbols that move in small and large steps, and sometimes stay constant for longer than any window.
 fn closes(numbers: &mut Numbers, lengths: &[usize]) -> Vec<Vec<f64>> {
     let mut walk = |bars: usize| {
         let mut close = 50.0 + numbers.below(100) as f64;
@@ -36,7 +36,7 @@ fn bars(closes: &[Vec<f64>]) -> SweepBars {
     bars
 }
 
-/// Rules of all kinds, in no order.
+/// Rules of all kinds, in random order.
 fn rules(numbers: &mut Numbers, count: usize) -> Vec<TradingRule> {
     let mut rule = |_| {
         let window = 1 + numbers.below(60) as u32;
@@ -66,7 +66,7 @@ fn mean_and_deviation(window: &[f64]) -> (f64, f64) {
     (mean, (squares / count).sqrt())
 }
 
-/// An average after each value, seeded by the mean of the first `length` values; `None` before.
+/// An average after each value, which begins with the mean of the first `length` values; `None` before.
 fn average(values: &[f64], length: usize, next: impl Fn(f64, f64) -> f64) -> Vec<Option<f64>> {
     let mut average = None;
     let after = |(at, &value): (usize, &f64)| {
@@ -80,7 +80,7 @@ fn average(values: &[f64], length: usize, next: impl Fn(f64, f64) -> f64) -> Vec
     values.iter().enumerate().map(after).collect()
 }
 
-/// Positions after each bar, straight from the definitions.
+/// Positions after each bar, directly from the definitions.
 fn positions(rule: &TradingRule, closes: &[f64]) -> Vec<f64> {
     let exponential = |length: u32| {
         let alpha = 2.0 / (f64::from(length) + 1.0);
@@ -230,7 +230,7 @@ fn compare(device: &mut dyn Device, memory: &mut WorkMemory, seed: u64) -> bool 
         lengths.push(4_500);
     }
     let mut symbols = closes(&mut numbers, &lengths);
-    // Prices with few digits are sometimes equal to their windows' mean.
+    // Prices with few digits are sometimes equal to the mean of their window.
     for (symbol, closes) in symbols.iter_mut().enumerate().skip(1) {
         let unit = [1.0, 10.0, 100.0][symbol % 3];
         closes.iter_mut().for_each(|close| *close = (*close * unit).round().max(1.0) / unit);
@@ -260,7 +260,7 @@ fn an_emulated_device_gives_the_same_bits() {
     check_device(Box::new(Emulator::new().device(usize::MAX)), 200);
 }
 
-/// Faults: a text of the source, and one with another meaning.
+/// Faults: a text of the source, and a replacement with another meaning.
 const FAULTS: [(&str, &str); 9] = [
     ("2.0 / (length + 1.0)", "2.0 / length"),
     ("sample == length ? sum / length : next", "next"),
@@ -317,7 +317,7 @@ fn memory_is_kept_for_the_next_sweep() {
     };
     let first = run(200, 30);
     assert_eq!(first.0, 6);
-    // These sweeps need as many, fewer, and again more allocations, and find memory that others left.
+    // These sweeps need as many allocations, fewer, and then more again, and find memory of earlier ones.
     for (length, count) in [(200, 30), (50, 4), (220, 31)] {
         assert_eq!(run(length, count), first);
     }
@@ -350,8 +350,8 @@ fn what_cannot_be_computed_is_refused() {
     assert_eq!(flat.unwrap(), [CellResult::default()], "nothing comes of no bars");
 }
 
-/// Closes with few digits are sometimes equal to their windows' mean. There a breakout keeps its position, and a
-/// reversion within 0 deviations gives it up. Whole numbers decide which bars these are, in any unit.
+/// Closes with few digits are sometimes equal to the mean of their window. Then a breakout keeps its position, and a
+/// reversion within 0 deviations gives it up. Whole numbers determine these bars, in any unit.
 #[test]
 fn a_close_that_is_the_mean_is_on_neither_side() {
     let mut numbers = Numbers::new(12);
@@ -363,7 +363,7 @@ fn a_close_that_is_the_mean_is_on_neither_side() {
     }
 }
 
-/// Closes next to their windows' mean. They have too many digits for doubles, in which some equal the mean.
+/// Closes near the mean of their window. They have too many digits for doubles, in which some equal the mean.
 #[test]
 fn a_close_next_to_the_mean_is_on_its_side() {
     let mut numbers = Numbers::new(13);
@@ -377,7 +377,8 @@ fn a_close_next_to_the_mean_is_on_its_side() {
     check_ties(&closes, 1e9, 20);
 }
 
-/// Compares both rules with whole numbers, `per_unit` to a unit. Returns the number of closes that are the mean.
+/// Compares both rules with whole numbers, `per_unit` of them per unit. Returns the number of closes that equal the
+/// mean.
 fn check_ties(closes: &[i64], per_unit: f64, window: u32) -> u64 {
     let floats: Vec<f64> = closes.iter().map(|close| *close as f64 / per_unit).collect();
     let bars = bars(std::slice::from_ref(&floats));
@@ -400,7 +401,7 @@ fn check_ties(closes: &[i64], per_unit: f64, window: u32) -> u64 {
     ties.min().expect("two rules")
 }
 
-/// Profit, positions taken, and number of closes that are the mean, by whole numbers.
+/// Profit, positions taken, and number of closes that equal the mean, computed in whole numbers.
 fn exact(closes: &[i64], window: usize, is_breakout: bool) -> (f64, u64, u64) {
     let (mut position, mut profit, mut trades, mut ties) = (0.0_f64, 0.0, 0, 0);
     for bar in 0..closes.len() {
@@ -414,7 +415,7 @@ fn exact(closes: &[i64], window: usize, is_breakout: bool) -> (f64, u64, u64) {
             let squares: i128 = of.iter().map(|&close| distance_of(close) * distance_of(close)).sum();
             let distance = distance_of(closes[bar]);
             ties += u64::from(distance == 0);
-            // Squares of n deviations are n² times the variance.
+            // The square of n deviations is n² times the variance.
             let is_far = (distance * distance) as f64 > 0.777 * 0.777 * squares as f64 / n as f64;
             let side = distance.signum() as f64;
             target = match (is_far, is_breakout) {

@@ -1,5 +1,5 @@
-//! Time of a choice, in one run and as the least of several runs of the same choices. The least leaves out what
-//! interrupts and other programs took. The figures are in docs/scheduling-results.md.
+//! Time of a choice, in one run and as the least of several runs of the same choices. The least excludes the time of
+//! interrupts and other programs. The figures are in docs/scheduling-results.md.
 //!
 //! ```text
 //! cargo run --release -p warptape-network --example choice_time [LANES [CHOICES]]
@@ -17,7 +17,7 @@ use warptape_network::*;
 /// Runs of the same choices; the least time of each choice counts.
 const RUNS: usize = 5;
 
-/// A number that looks random, by a counter.
+/// A pseudorandom number for a counter.
 fn number(counter: usize) -> u64 {
     let mixed = (counter as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20

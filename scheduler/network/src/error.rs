@@ -4,10 +4,10 @@ use crate::bytes::BYTES_MAX;
 use crate::layer::{SHIFT_MAX, WIDTH_MAX};
 use crate::state::LANES_MAX;
 
-/// Why bytes, or layers, are not a network.
+/// The error of bytes or layers that do not make a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// The bytes are something else.
+    /// The bytes are not a network.
     #[error("this is no network: a network begins with the bytes WTNN. Give a file that training wrote")]
     NotANetwork,
     /// The bytes are of another version.
@@ -18,7 +18,7 @@ pub enum NetworkError {
         /// Their version.
         version: u8,
     },
-    /// The bytes differ from those that were written.
+    /// The bytes were damaged after they were written.
     #[error(
         "the network's bytes are damaged (their checksum differs, or bytes are missing): copy the file again"
     )]
@@ -73,14 +73,14 @@ pub enum NetworkError {
         /// The bits.
         shift: u8,
     },
-    /// A sum could leave 32 bits.
+    /// A sum of the network could leave 32 bits.
     #[error(
         "output {output} of a layer could reach {most}, which does not fit into 32 bits: its weights are too large"
     )]
     Overflow {
         /// The output.
         output: usize,
-        /// The greatest sum.
+        /// The greatest possible sum.
         most: i64,
     },
 }

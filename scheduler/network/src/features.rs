@@ -1,5 +1,5 @@
-//! Features of a task and of the lanes that it may go to, scale-free if possible. Times count by their ratio to the
-//! least time that a lane takes for the task.
+//! Features of a task and of its candidate lanes, scale-free where possible. Times are relative to the least time of
+//! any lane for the task.
 
 use crate::layer::ONE;
 use crate::log2::log2;
@@ -7,30 +7,30 @@ use crate::state::{KIND_BUCKETS, LaneState, PRIORITIES, TaskState, WINDOWS};
 
 /// Number of features of a lane. In this order they are:
 ///
-/// - the logarithm of its completion (backlog and task), relative to the least one of all lanes
+/// - the logarithm of its completion time (backlog and task), relative to the least completion time of all lanes
 /// - the logarithm of its time for the task, relative to the least one
 /// - the logarithm of its backlog plus the least time, relative to the least time
 /// - the logarithm of its tasks plus one
-/// - how much later than the least its completion is, in least times
-/// - the logarithm of its time × weight, relative to the least one: what the task takes of the lane beside what it
-///   takes elsewhere
+/// - its completion time less the least one, divided by the least time for the task
+/// - the logarithm of its time × weight, relative to the least one: the cost of the task to this lane compared with
+///   other lanes
 /// - its utilisation by window
-/// - whether nothing waits for it
-/// - whether its time for the task is unknown
+/// - 1 if nothing waits for it
+/// - 1 if its time for the task is unknown
 pub const LANE_FEATURES: usize = 8 + WINDOWS;
 /// Number of features of a task. In this order they are:
 ///
 /// - one for each priority, and one for each bucket of kinds
-/// - the logarithm of one more than the waiting tasks by lane
-/// - a quarter of the logarithm of one more than the least time, in units of 1,024 ns
+/// - the logarithm of one plus the waiting tasks per lane
+/// - a quarter of the logarithm of one plus the least time, in units of 1,024 ns
 /// - the logarithm of the time to the deadline, relative to the least time
-/// - whether it has a deadline
+/// - 1 if it has a deadline
 /// - the share of lanes without tasks
 pub const TASK_FEATURES: usize = PRIORITIES + KIND_BUCKETS + 5;
-/// Bound of the features that are logarithms and ratios: ±8.
+/// Bound of features that are logarithms or ratios: ±8.
 const FEATURE_MAX: i32 = 8 * ONE;
 const PPM: i64 = 1_000_000;
-/// Greatest time that counts: 52 days.
+/// Greatest time that features distinguish: 52 days.
 const TIME_NS_MAX: i64 = 1 << 52;
 const WEIGHT_MAX: i64 = 1 << 10;
 
@@ -59,7 +59,7 @@ pub(crate) fn utilisation(lane: &LaneState) -> [i16; WINDOWS] {
     lane.utilization_ppm.map(|ppm| share(ppm.clamp(0, PPM), PPM))
 }
 
-/// Least known time of a lane that is not excluded for the task; 1 if none is known.
+/// Least known time for the task of any lane that is not excluded; 1 if none is known.
 fn least_ns(lanes: &[LaneState]) -> i64 {
     let known = lanes.iter().filter(|lane| !lane.is_excluded && lane.task_ns > 0);
     known.map(|lane| time(lane.task_ns)).min().unwrap_or(1)
@@ -155,7 +155,8 @@ mod tests {
             utilization_ppm: [500_000, 250_000],
             is_excluded: false,
         };
-        // The second is done first; the first is faster at the task and has a backlog of four times its time.
+        // The second lane completes first. The first is faster at the task, and has a backlog of four times its time
+        // for it.
         let lanes = [lane(3, 4_000, 1_000, 10), lane(0, 0, 2_500, 2)];
         let task = TaskState { priority: 2, kind: 1, waiting: 3, laxity_ns: Some(8_000) };
         let found = Features::new(&task, &lanes);

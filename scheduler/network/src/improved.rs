@@ -1,4 +1,4 @@
-//! The improved architecture: the same small network looks at each lane, and at what all lanes have in common.
+//! The improved architecture: one small network is applied to each lane, and to the mean of all lanes.
 //!
 //! ```text
 //!   lane's features ─┐
@@ -7,7 +7,7 @@
 //!                                      └► all lanes ──┴─────► context ──► value V          score = V + A − mean of A
 //! ```
 //!
-//! So the network serves any number of lanes. Excluded lanes are in no mean and have no score.
+//! So the network serves any number of lanes. Excluded lanes do not count in the mean and have no score.
 
 use crate::error::NetworkError;
 use crate::features::{Features, LANE_FEATURES, TASK_FEATURES};
@@ -70,7 +70,7 @@ impl Improved {
             totals.iter_mut().zip(&lane).for_each(|(total, one)| *total += i32::from(*one));
             embeddings.extend_from_slice(&lane);
         }
-        // Activations of this layer are not negative, so that the mean is rounded down, and 256 of them fit 32 bits.
+        // Activations of this layer are not negative, so the mean is rounded down; 256 of them fit 32 bits.
         let number = eligible.len() as i32;
         let mean: Vec<i16> = totals.iter().map(|total| (total / number) as i16).collect();
         self.context.activations(&mean, &mut sums, &mut lane);

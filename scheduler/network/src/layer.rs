@@ -2,19 +2,19 @@
 
 use crate::error::NetworkError;
 
-/// The activation that stands for 1.
+/// The activation for the value 1.
 pub const ONE: i32 = 1 << 10;
-/// Greatest size of activations, which lie within ± this.
+/// Greatest absolute value of activations.
 pub const ACTIVATION_MAX: i32 = i16::MAX as i32;
-/// Most inputs, and most outputs, of a layer.
+/// Most inputs of a layer, and most outputs.
 pub const WIDTH_MAX: usize = 2_048;
 /// Most bits by which sums are shifted right.
 pub const SHIFT_MAX: u8 = 24;
-/// Bits after the point of a score: those of an activation and 8 more, so that close scores differ.
+/// Bits after the point of a score: those of an activation plus 8, so that close scores differ.
 pub const SCORE_FRACTION_BITS: u32 = 18;
 const SCORE_BITS_MORE: u32 = SCORE_FRACTION_BITS - ONE.trailing_zeros();
 
-/// Numbers that make one output of a layer: `(bias + Σ weight × input) × 2^-shift`.
+/// The numbers of one output of a layer: `(bias + Σ weight × input) × 2^-shift`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightsRow {
     /// Bias, in units of weight × activation.
@@ -39,8 +39,8 @@ impl Layer {
     /// Makes a layer of rows.
     ///
     /// # Errors
-    /// A row has another number of weights, or there are too many rows or none. A shift is too large, or a sum could
-    /// leave 32 bits.
+    /// A row has a number of weights other than `inputs`, or there are too many rows or none. A shift is too large, or
+    /// a sum could leave 32 bits.
     pub fn new(inputs: usize, rows: &[WeightsRow]) -> Result<Self, NetworkError> {
         if !(1..=WIDTH_MAX).contains(&inputs) || !(1..=WIDTH_MAX).contains(&rows.len()) {
             return Err(NetworkError::Width { inputs, outputs: rows.len() });
@@ -52,7 +52,7 @@ impl Layer {
             if row.shift > SHIFT_MAX {
                 return Err(NetworkError::Shift { output, shift: row.shift });
             }
-            // No partial sum leaves this bound, whatever the order of its terms; rounding adds half of what is shifted
+            // No partial sum leaves this bound, whatever the order of its terms. Rounding adds half of the bits shifted
             // out.
             let weights: i64 = row.weights.iter().map(|weight| i64::from(weight.unsigned_abs())).sum();
             let most = i64::from(row.bias.unsigned_abs()) + weights * i64::from(ACTIVATION_MAX);
@@ -93,14 +93,15 @@ impl Layer {
         &self.weights[output * self.inputs..][..self.inputs]
     }
 
-    /// Begins sums with the biases, and with the inputs from `first` on, if there are any.
+    /// Begins sums with the biases, and adds the products of the inputs from `first` on.
     pub(crate) fn begin(&self, first: usize, inputs: &[i16], sums: &mut Vec<i32>) {
         sums.clear();
         let sum = |output: usize| self.biases[output] + product(&self.weights_of(output)[first..], inputs);
         sums.extend((0..self.outputs()).map(sum));
     }
 
-    /// Activations of sums that were begun, after the leading inputs are added; negative ones become 0.
+    /// Finishes sums that were begun, by adding the leading inputs, and converts them to activations; negative ones
+    /// become 0.
     pub(crate) fn activate(&self, sums: &[i32], inputs: &[i16], activations: &mut Vec<i16>) {
         activations.clear();
         let activation = |(output, sum): (usize, &i32)| {
@@ -118,7 +119,7 @@ impl Layer {
         self.activate(sums, inputs, activations);
     }
 
-    /// The output of this number, as a score.
+    /// The score of one output.
     pub(crate) fn score(&self, output: usize, inputs: &[i16]) -> i64 {
         let sum = self.biases[output] + product(self.weights_of(output), inputs);
         (i64::from(sum) << SCORE_BITS_MORE) >> self.shifts[output]
@@ -155,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_could_overflow_is_no_layer() {
-        // 515 × 127 × 32,767 leaves room for rounding, 516 of them does not.
+        // 515 × 127 × 32,767 leaves room for rounding; 516 such products do not.
         assert!(matches!(layer(0, 0, &[127; 516]), Err(NetworkError::Overflow { output: 0, .. })));
         let most = layer(0, SHIFT_MAX, &[127; 511]).unwrap();
         let (mut sums, mut found) = (Vec::new(), Vec::new());

@@ -9,9 +9,9 @@
 //! floats, the scheduler's state, or how networks are trained. All arithmetic is on integers with bounds that
 //! [`Network::from_bytes`] checks, so that no sum overflows and a choice has the same bits on every machine.
 //!
-//! - **Activations** and features are 16-bit integers; [`ONE`] stands for 1.
+//! - **Activations** and features are 16-bit integers; [`ONE`] is the value 1.
 //! - **Weights** have 8 bits. A row of a layer sums weight × activation in 32 bits, and its own shift brings the sum
-//!   back. A weight stands for weight × 2^-shift.
+//!   back. So the value of a weight is weight × 2^-shift.
 //! - **Scores** have [`SCORE_FRACTION_BITS`] bits after the point: the higher, the better.
 #![deny(clippy::float_arithmetic, clippy::disallowed_types, clippy::disallowed_methods)]
 

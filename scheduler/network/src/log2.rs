@@ -1,5 +1,5 @@
-//! The binary logarithm in the fixed point of activations: 10 bits, found in as many steps. The scheduler, which
-//! depends on this crate, has its own of 32 bits.
+//! The binary logarithm in the fixed point of activations: 10 bits after the point, computed in as many steps. The
+//! scheduler, which depends on this crate, has its own with 32 bits.
 
 use crate::layer::ONE;
 

@@ -26,7 +26,7 @@ impl Network {
     /// Makes a network of layers.
     ///
     /// # Errors
-    /// It has more bytes than a network may have.
+    /// The network would have more than [`BYTES_MAX`](crate::BYTES_MAX) bytes.
     pub fn new(architecture: Architecture) -> Result<Self, NetworkError> {
         let network = Self { architecture };
         bytes::check_size(network.to_bytes().len())?;
@@ -41,17 +41,17 @@ impl Network {
         Ok(Self { architecture: bytes::read(bytes)? })
     }
 
-    /// Its bytes, from which [`Network::from_bytes`] makes the same network.
+    /// Encodes the network; [`Network::from_bytes`] reads it back.
     pub fn to_bytes(&self) -> Vec<u8> {
         bytes::write(&self.architecture)
     }
 
-    /// BLAKE3 of its bytes in 64 hexadecimal digits: the address that names it.
+    /// BLAKE3 of the encoded network, as 64 hexadecimal digits: the address that policies name.
     pub fn hash(&self) -> String {
         blake3::hash(&self.to_bytes()).to_hex().to_string()
     }
 
-    /// Number of lanes that it is for; `None` if it is for any number up to [`LANES_MAX`].
+    /// Number of lanes that the network accepts; `None` if it accepts any number up to [`LANES_MAX`].
     pub fn lanes(&self) -> Option<usize> {
         match &self.architecture {
             Architecture::Paper(paper) => Some(paper.lanes()),
@@ -59,12 +59,12 @@ impl Network {
         }
     }
 
-    /// Its layers, by architecture.
+    /// The layers, by architecture.
     pub fn architecture(&self) -> &Architecture {
         &self.architecture
     }
 
-    /// Its layers.
+    /// The layers, in their order in the bytes.
     pub fn layers(&self) -> Vec<&Layer> {
         match &self.architecture {
             Architecture::Paper(paper) => paper.layers().to_vec(),
@@ -82,7 +82,7 @@ impl Network {
         }
     }
 
-    /// Index of the lane with the highest score, the first one among equals; `None` if no lane has a score.
+    /// Index of the lane with the highest score, the first one in a tie; `None` if no lane has a score.
     pub fn choose(&self, task: &TaskState, lanes: &[LaneState]) -> Option<usize> {
         let scores = self.scores(task, lanes);
         let scored = scores.iter().enumerate().filter_map(|(index, score)| Some((index, (*score)?)));

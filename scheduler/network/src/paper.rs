@@ -6,7 +6,8 @@
 //!   queue lengths, priority, kind ──────────────────────────────┴──► hidden ──► output: a score for each lane
 //! ```
 //!
-//! It is for one number of lanes. The paper has no masks: excluded lanes are only skipped when a lane is chosen.
+//! A network of this architecture accepts one number of lanes only. The paper has no masks: excluded lanes are only
+//! skipped when a lane is chosen.
 
 use crate::error::NetworkError;
 use crate::features::{one_hot, utilisation};
@@ -15,7 +16,8 @@ use crate::layer::Layer;
 use crate::log2::log2;
 use crate::state::{KIND_BUCKETS, LANES_MAX, LaneState, PRIORITIES, TaskState, WINDOWS};
 
-/// Lanes that the convolution sees: the one before, the lane itself and the one after; 0 stands for a missing one.
+/// Number of lanes that the convolution sees: the one before, the lane itself and the one after. A missing lane counts
+/// as zeros.
 pub const CONVOLUTION_LANES: usize = 3;
 
 /// The layers of the published architecture.
@@ -26,8 +28,8 @@ pub struct Paper {
     output: Layer,
 }
 
-/// Inputs: utilisation by lane and window; and beside it the logarithm of one more than each lane's tasks, then the
-/// task's priority and kind.
+/// Inputs of a network: utilisation by lane and window. Second, for each lane the logarithm of one plus its tasks, then
+/// the task's priority and kind.
 pub fn paper_inputs(task: &TaskState, lanes: &[LaneState]) -> (Vec<[i16; WINDOWS]>, Vec<i16>) {
     let mut beside = vec![0; lanes.len() + PRIORITIES + KIND_BUCKETS];
     for (length, lane) in beside.iter_mut().zip(lanes) {
@@ -67,7 +69,7 @@ impl Paper {
         self.output.outputs()
     }
 
-    /// Scores of the lanes; all `None` if there is another number of lanes.
+    /// Scores of the lanes; all `None` if the network accepts another number of lanes.
     pub(crate) fn scores(&self, task: &TaskState, lanes: &[LaneState]) -> Vec<Option<i64>> {
         if lanes.len() != self.lanes() {
             return vec![None; lanes.len()];

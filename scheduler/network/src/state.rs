@@ -6,9 +6,9 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const PRIORITIES: usize = 3;
 /// Number of buckets for kinds of tasks.
 pub const KIND_BUCKETS: usize = 8;
-/// Number of seconds for which a lane's utilisation is given, the last one first.
+/// Number of utilisation values per lane: one for each of the last seconds, the latest first.
 pub const WINDOWS: usize = 2;
-/// Most lanes that a network is asked about.
+/// Most lanes of one choice.
 pub const LANES_MAX: usize = 256;
 
 /// The bucket of a kind of tasks, by the hash of its rate key.
@@ -29,20 +29,20 @@ pub struct TaskState {
     pub laxity_ns: Option<i64>,
 }
 
-/// A lane that the task may go to, or that is excluded. Values out of range count as the nearest one in range.
+/// A candidate lane for the task, or an excluded one. Values out of range count as the nearest one in range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneState {
     /// Number of tasks that wait for this lane alone, plus the one in progress.
     pub tasks: i64,
-    /// Predicted time for these tasks, in nanoseconds.
+    /// Predicted time of these tasks, in nanoseconds.
     pub backlog_ns: i64,
-    /// Predicted time for the task, in nanoseconds; 0 if it is unknown.
+    /// Predicted time of the arriving task on this lane, in nanoseconds; 0 if it is unknown.
     pub task_ns: i64,
     /// Speed over all kinds, relative to other lanes: its weight.
     pub weight: i64,
-    /// Share of the last second in which it worked, then of the whole clock second before the present one, in parts per
-    /// million.
+    /// Share of the last second in which the lane worked, then of the whole clock second before the present one, in
+    /// parts per million.
     pub utilization_ppm: [i64; WINDOWS],
-    /// True if it may not be chosen.
+    /// True if the task may not be assigned to it.
     pub is_excluded: bool,
 }

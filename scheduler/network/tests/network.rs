@@ -1,4 +1,4 @@
-//! Tests of networks from outside: the bits of their choices, their bytes, and the errors of other bytes.
+//! Tests of the network's public interface: the bits of its choices, its encoding, and errors for other bytes.
 
 use warptape_network::*;
 
@@ -63,7 +63,7 @@ impl Numbers {
     }
 }
 
-/// A dense layer without shortcuts: each sum by itself, in 64 bits.
+/// A dense layer in plain 64-bit arithmetic, one sum after the other.
 fn slowly(row: &WeightsRow, inputs: &[i64]) -> i64 {
     let pairs = row.weights.iter().zip(inputs);
     i64::from(row.bias) + pairs.map(|(weight, input)| i64::from(*weight) * input).sum::<i64>()
@@ -86,7 +86,7 @@ fn wide(values: &[i16]) -> Vec<i64> {
     values.iter().map(|value| i64::from(*value)).collect()
 }
 
-/// Scores by the diagrams of the two architectures, without regard to speed.
+/// Scores computed directly from the diagrams of the two architectures.
 fn reference(network: &Network, task: &TaskState, lanes: &[LaneState]) -> Vec<Option<i64>> {
     let layers = network.layers();
     if let Architecture::Paper(_) = network.architecture() {
@@ -141,7 +141,7 @@ fn scores_are_those_of_slow_sums_and_the_choice_is_the_first_of_the_greatest() {
     }
 }
 
-/// Equal lanes have equal scores under the improved network, so that the first one that is not excluded wins.
+/// Equal lanes have equal scores under the improved network, so that the first lane that is not excluded wins.
 #[test]
 fn ties_go_to_the_lowest_index_and_nothing_is_chosen_where_nothing_may_be() {
     let mut numbers = Numbers(2);
@@ -158,7 +158,7 @@ fn ties_go_to_the_lowest_index_and_nothing_is_chosen_where_nothing_may_be() {
     assert_eq!(network.choose(&task, &[lane; LANES_MAX + 1]), None);
 }
 
-/// The bits of fixed networks: a change of them changes the replay of recorded decisions.
+/// The scores of fixed networks. A change of them would change the replay of recorded decisions.
 #[test]
 fn decisions_of_fixed_networks_are_pinned() {
     let mut numbers = Numbers(3);
@@ -217,7 +217,7 @@ fn damage_is_found_wherever_it_is() {
     }
 }
 
-/// Bytes with a forged checksum give an error, or a network that answers without a panic.
+/// Forged bytes with a valid checksum give an error, or a network that answers without a panic.
 #[test]
 fn forged_bytes_are_an_error_or_a_network() {
     let mut numbers = Numbers(6);

@@ -1,4 +1,4 @@
-//! The capacity problem that [`AskPrices`] poses, and its prices.
+//! The capacity problem of [`AskPrices`], and its prices.
 //!
 //! Work of several kinds comes in a mix, and lanes of several classes differ in how fast they are at each kind. A
 //! linear program finds the greatest multiple λ of the mix that the lanes can keep up with. Class `c`, of `n_c` lanes,
@@ -13,8 +13,8 @@
 //! moment of class `c` on kind `k` is `s_ck p_k`. It is the same for all kinds that the class should work on, and less
 //! for all others.
 //!
-//! The problem is solved outside of the scheduler, which takes the prices as an input. So its floats and its iterations
-//! decide nothing that a replay would have to repeat.
+//! The problem is solved outside of the scheduler, which gets the prices as an input. So a replay need not repeat the
+//! solver's floating-point iterations.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus, ZeroConeT};
@@ -26,18 +26,18 @@ const ITERATIONS_MAX: u32 = 200;
 /// The solution of the capacity problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {
-    /// Work that the lanes can do in a second, in seconds of the class that is fastest at each kind.
+    /// Most work that the lanes can do in a second, in seconds of the class that is fastest at each kind.
     pub work_per_s: f64,
-    /// Price of each kind's work, in the order of the question; the whole mix costs 1.
+    /// Price of each kind's work, in the order of the question. The prices are normalised: a unit of the mix costs 1.
     pub prices: Vec<f64>,
     /// Time that each class gives to each kind, in lanes: the `x_ck` of the problem, by class and kind. It is one of
-    /// the best if there are several.
+    /// the best allocations if there are several.
     pub allocation: Vec<Vec<f64>>,
 }
 
 /// Solves the capacity problem. `mix` is the share of each kind in the work, and `lanes` the number of lanes of each
 /// class. `speeds[class][kind]` is the speed relative to the class that is fastest at the kind; 0 if the class cannot
-/// do it. `None` if no class can do some kind, or if the solver does not come to an end.
+/// do it. Returns `None` if no class can do some kind, or if the solver does not converge.
 pub fn capacity(mix: &[f64], lanes: &[f64], speeds: &[Vec<f64>]) -> Option<Capacity> {
     let (kinds, classes) = (mix.len(), lanes.len());
     let is_done =
@@ -82,8 +82,8 @@ pub fn capacity(mix: &[f64], lanes: &[f64], speeds: &[Vec<f64>]) -> Option<Capac
     match solver.solution.status {
         SolverStatus::Solved | SolverStatus::AlmostSolved => {
             let prices = solver.solution.x[..kinds].iter().map(|price| price.max(0.0)).collect();
-            // The time that a class gives to a kind is the dual of the price's limit there. Limits stand in the order
-            // in which they were set.
+            // The time that a class gives to a kind is the dual of the price's limit there. Limits are in the order of
+            // their creation.
             let mut duals = solver.solution.z[1..].iter();
             let mut time = |speed: &f64| match *speed > 0.0 {
                 true => duals.next().map_or(0.0, |time| time.max(0.0)),
@@ -135,17 +135,18 @@ mod tests {
 
     #[test]
     fn the_capacity_of_unlike_lanes_is_that_of_the_best_assignment() {
-        // Two classes are each twice as fast at their own kind. Each does its own, 3 + 1 of work, if the mix is 3 to 1.
+        // Each class is twice as fast at its own kind. If the mix is 3 to 1, each does its own kind: 3 + 1 units of
+        // work.
         let own = capacity(&[0.75, 0.25], &[3.0, 1.0], &[vec![1.0, 0.5], vec![0.5, 1.0]]).unwrap();
         close(own.work_per_s, 4.0);
-        // All of the work is of one kind: 3 + 0.5.
+        // All work is of one kind: 3 + 0.5.
         close(capacity(&[1.0, 0.0], &[3.0, 1.0], &[vec![1.0, 0.5], vec![0.5, 1.0]]).unwrap().work_per_s, 3.5);
-        // 8 Volta, 4 Turing, 4 Radeon and three kinds in equal parts: Turing and Radeon have one kind each, Volta does
-        // the rest.
+        // 8 Volta, 4 Turing and 4 Radeon lanes, and three kinds in equal parts: Turing and Radeon do one kind each,
+        // Volta does the rest.
         let speeds = [vec![1.0, 1.0, 1.0], vec![0.447, 0.662, 0.743], vec![0.841, 0.970, 0.80]];
         let mixed = capacity(&[1.0 / 3.0; 3], &[8.0, 4.0, 4.0], &speeds).unwrap();
         close(mixed.work_per_s, 8.0 + 4.0 * 0.743 + 4.0 * 0.970);
-        // So all kinds are worth the same on Volta, and no class has a kind that is worth more than its own.
+        // So all kinds are worth the same on Volta, and no kind is worth more to a class than its own.
         mixed.prices.iter().for_each(|price| close(*price, 1.0));
         // Each class gives all of its time, and each kind gets its third of the work.
         for (lanes, times) in [8.0, 4.0, 4.0].iter().zip(&mixed.allocation) {
@@ -176,8 +177,8 @@ mod tests {
             kind("b", 1, &[1_000_000_000_000, 1_000_000_000_000]),
         ]));
         let ratio = prices[1] as f64 / prices[0] as f64;
-        // Both kinds are worth the same to the first class; the second is better off with the kind that it is as fast
-        // at.
+        // Both kinds are worth the same to the first class. The second class is better off with the kind at which it is
+        // as fast as the first.
         assert!((ratio - 1_000.0).abs() < 0.1, "{prices:?}");
         assert!(solve(&question(vec![kind("a", 0, &[1, 1])])).is_empty());
         assert!(solve(&question(vec![kind("a", 1, &[0, 0])])).is_empty());

@@ -1,4 +1,4 @@
-//! Account of a wish for lanes, for those who ask why.
+//! The account of a number of wanted lanes, for explanations.
 
 use warptape_events::journal::{AutoscalePolicy, ScaleReason};
 
@@ -59,7 +59,7 @@ impl Autoscaler {
         if config.policy == AutoscalePolicy::Predictive
             && let Some(error_ppm) = seen.error_ppm
         {
-            // The lanes if forecasts were trusted, or were not.
+            // The number of lanes if forecasts were trusted, or were not.
             let is_trusted = error_ppm <= error_ppm_max;
             let (is, other_ppm) = match is_trusted {
                 true => (Comparison::Above, error_ppm_max + 1),
@@ -76,8 +76,8 @@ impl Autoscaler {
     }
 }
 
-/// The least load for which a predicate holds that then holds for every greater one: more load never leads to fewer
-/// lanes. The greatest load if it holds for none.
+/// The least load from which on a predicate holds, for predicates that hold for all greater loads too: more load never
+/// leads to fewer lanes. Returns the greatest load if it holds for none.
 fn first_of(is_enough: &dyn Fn(i64) -> bool) -> i64 {
     let (mut low, mut high) = (0, LANES_E6_MAX);
     while low < high {

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::LANE_E6;
 
-/// Greatest number of kept residuals.
+/// Most residuals that are kept.
 const RESIDUALS: usize = 128;
-/// Least number of earlier residuals with which a new one is judged.
+/// Least number of earlier residuals for a judgement.
 const RESIDUALS_MIN: usize = 32;
-/// Least deviation: a hundredth of a lane. Otherwise a small residual would be an anomaly if all others are equal.
+/// Least deviation: a hundredth of a lane. Without it, any small residual would be an anomaly after equal ones.
 const DEVIATION_E6_MIN: i64 = LANE_E6 / 100;
 
 /// The last residuals, the oldest first.
@@ -76,7 +76,7 @@ mod tests {
             residuals.push((number % 11 - 5) * 100_000);
             assert_eq!(residuals.judge(0), None, "too few");
         }
-        // One of the others is far off.
+        // One earlier residual is far off.
         residuals.push(50 * LANE_E6);
         let judged = residuals.judge(2_000_000).unwrap();
         assert_eq!((judged.median_e6, judged.deviation_e6), (0, 444_780));

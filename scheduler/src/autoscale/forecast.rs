@@ -1,5 +1,6 @@
 //! The forecast of arrivals: a smoothed level, and a smoothed season about it. This is Holt-Winters without a trend,
-//! additive, in the form of error correction. Its own error is measured as far ahead as a lane takes to start.
+//! additive, in the form of error correction. Its error is measured for the forecast horizon: the time that a lane
+//! takes to start.
 
 use std::collections::VecDeque;
 
@@ -9,7 +10,7 @@ use warptape_events::journal::AutoscaleConfig;
 use super::anomaly::Residuals;
 use super::{LANES_E6_MAX, season};
 
-/// Inverse weights of exponential smoothing: the level adds 1/8 of a residual, the window's season 1/4 of the rest.
+/// Inverse weight of a residual in the level: 1/8. Below: inverse weight of the rest in the window's season, 1/4.
 const LEVEL_SMOOTHING: i64 = 8;
 const SEASON_SMOOTHING: i64 = 4;
 /// Inverse weight of a new window in the smoothed error and the smoothed load.
@@ -18,7 +19,7 @@ const ERROR_SMOOTHING: i64 = 64;
 const COMPARED_MIN: i64 = 16;
 /// Windows between two searches for a season.
 const SEARCH_WINDOWS: i64 = 32;
-/// Greatest number of consecutive windows without arrivals; a longer gap resets the state.
+/// Most consecutive windows without figures; a longer gap resets the state.
 const MISSING_MAX: i64 = 64;
 
 /// State of the forecast.
@@ -29,19 +30,20 @@ pub(super) struct Forecast {
     /// Arrivals of the last windows, the oldest first.
     history: VecDeque<i64>,
     level_e6: i64,
-    /// Difference of each window of the season from the level, by its number; empty if no season is known.
+    /// Difference of each window of the season from the level, by the window's number modulo the season; empty if no
+    /// season is known.
     season_e6: Vec<i64>,
     /// Forecasts of windows to come, the next one first.
     issued_e6: VecDeque<i64>,
-    /// Smoothed distance of forecasts from arrivals and, below, smoothed arrivals.
+    /// Smoothed absolute error of forecasts. Below: smoothed arrivals.
     error_e6: i64,
     mean_e6: i64,
-    /// Forecasts that were compared since the season became known, or since the beginning.
+    /// Number of forecasts compared with arrivals since the season became known, or since the beginning.
     compared: i64,
     residuals: Residuals,
 }
 
-/// Findings of a window.
+/// Results of observing a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) forecast_e6: Option<i64>,
@@ -89,8 +91,8 @@ impl Forecast {
                 seen.deviations_e3 = Some(judged.deviations_e3);
                 seen.is_anomaly = most > 0 && judged.deviations_e3 > most * 1_000;
                 if seen.is_anomaly {
-                    // An anomaly teaches as much as the largest residual that is none, so that a lasting change of the
-                    // level is followed.
+                    // An anomaly is learnt as if it were the largest residual that is no anomaly. So a lasting change
+                    // of the level is followed.
                     let farthest_e6 = judged.deviation_e6.saturating_mul(most);
                     learnt_e6 =
                         residual_e6.clamp(judged.median_e6 - farthest_e6, judged.median_e6 + farthest_e6);
@@ -129,7 +131,7 @@ impl Forecast {
         let Some(forecast_e6) = self.issued_e6.pop_front() else { return };
         let error_e6 = (arrived_e6 - forecast_e6).abs();
         self.compared += 1;
-        // The first forecasts give a plain mean.
+        // Until enough forecasts are compared, the error is their plain mean.
         let by = self.compared.min(ERROR_SMOOTHING);
         self.error_e6 += (error_e6 - self.error_e6) / by;
         self.mean_e6 += (arrived_e6 - self.mean_e6) / by;
@@ -147,7 +149,7 @@ impl Forecast {
     fn remember(&mut self, config: &AutoscaleConfig, arrived_e6: i64) {
         let most = match config.season_windows {
             0 => season::HISTORY_WINDOWS,
-            // A known season corrects itself.
+            // A known season is corrected by each window.
             windows => windows as usize,
         };
         while self.history.len() >= most {
@@ -156,8 +158,8 @@ impl Forecast {
         self.history.push_back(arrived_e6);
     }
 
-    /// Takes the configured season once one of it has passed. Otherwise searches for one now and then, while none is
-    /// known or forecasts are wrong.
+    /// Adopts the configured season once one season has passed. Otherwise searches for a season at intervals, while
+    /// none is known or forecasts are wrong.
     fn look_for_season(&mut self, config: &AutoscaleConfig, number: i64) {
         let given = config.season_windows as usize;
         let found = match given {
@@ -174,7 +176,7 @@ impl Forecast {
         };
         let Some(found) = found else { return };
         (self.level_e6, self.season_e6) = season::profile(self.history.make_contiguous(), number, found);
-        // Earlier measurements are about another forecast.
+        // Earlier errors are about another forecast.
         self.issued_e6.clear();
         (self.error_e6, self.mean_e6, self.compared) = (0, 0, 0);
         self.residuals.clear();

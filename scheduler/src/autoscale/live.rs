@@ -1,18 +1,18 @@
-//! Figures of the windows of a running scheduler, and the decision that another number of lanes is wanted.
+//! Figures of a running scheduler by window, and the decision that another number of lanes is wanted.
 //!
 //! ```text
 //!   Completed ──► rows and their time ────────┐
 //!   SliceDone ──► time, Finish ──► its task ──┴──► the first step at or after a window's end: figures ──► Autoscaler ──► another wish: Scale
 //! ```
 //!
-//! Windows begin at multiples of their length since the epoch. A window is judged before the input of the step that
-//! ends it is applied, so that its figures hold only what happened in it. Windows without a step held nothing. The
+//! Windows begin at multiples of their length since the epoch. A step that ends a window judges it before it applies
+//! its input. So the window's figures contain only what happened in it. Windows without a step count as empty. The
 //! first window of a life is not judged if it is not whole.
 //!
 //! Waiting work is estimated as lane time from the mean time of a row and of a task, so that no step walks over tasks.
-//! A task with units that no lane has begun counts as a whole one. Arrived work is the finished work plus the growth of
-//! the waiting work. Lanes count alike, whatever their class; a lane that works on a slice beside a batch counts for
-//! both.
+//! A task counts in full while a lane has not begun some of its units. Arrived work is the finished work plus the
+//! growth of the waiting work. Lanes count alike, whatever their class; a lane that works on a slice beside a batch
+//! counts for both.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{AutoscaleConfig, Decision, Scale};
@@ -24,7 +24,7 @@ use crate::life::Life;
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Share by which a window moves the mean time of a row and of a task: 1/4.
+/// Share by which a window moves the mean times of a row and of a task: 1/4.
 const SMOOTHING: i64 = 4;
 /// Shortest window: a second.
 const WINDOW_NS_MIN: i64 = 1_000_000_000;
@@ -36,28 +36,28 @@ const NS_PS: i64 = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Live {
     scaler: Autoscaler,
-    /// Number of the current window, and below whether it was counted from its begin on.
+    /// Number of the current window. Below: true if it was counted from its begin on.
     number: i64,
     is_whole: bool,
-    /// Lane time of the work that ended in the window. The slices of lanes that were lost meanwhile count, their
+    /// Lane time of the work that ended in the window. The slices of lanes that were lost meanwhile count; their
     /// batches do not.
     busy_ns: i64,
     /// Finished rows and, below, finished tasks.
     rows: Done,
     tasks: Done,
-    /// Smoothed time of a row in picoseconds and, below, of a task in nanoseconds; 0 while unknown.
+    /// Smoothed time of a row in picoseconds. Below: of a task in nanoseconds; 0 while unknown.
     row_ps: i64,
     task_ns: i64,
     /// Work that waited at the end of the previous window, in nanoseconds.
     waited_ns: i64,
-    /// The last wish; `None` before the first.
+    /// The last wish; `None` before the first window.
     wish: Option<Wish>,
-    /// Hash of everything that only windows change.
+    /// Hash of the parts that only windows change.
     digest: u64,
     contribution: u64,
 }
 
-/// Finished work of one sort.
+/// Finished work of one sort: rows or tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Done {
     number: i64,
@@ -103,7 +103,7 @@ impl Done {
         self.service_ns = self.service_ns.saturating_add(service_ns.clamp(0, DURATION_NS_MAX));
     }
 
-    /// Smoothed time of one, times a factor; the known value if none was finished.
+    /// Smoothed time of one row or task, times a factor; the known value if none was finished.
     fn each(self, known: i64, factor: i64) -> i64 {
         if self.number == 0 {
             return known;
@@ -115,7 +115,7 @@ impl Done {
 }
 
 impl Live {
-    /// Autoscaling from a time on, with as many wanted lanes as there are.
+    /// Autoscaling from a time on; as many lanes are wanted as exist.
     pub(crate) fn new(config: &AutoscaleConfig, at_ns: i64, lanes: usize, hash: &mut StateHash) -> Self {
         let mut live = Self {
             scaler: Autoscaler::new(*config, lanes as i32),
@@ -136,7 +136,7 @@ impl Live {
         live
     }
 
-    /// The last wish; `None` before the first.
+    /// The last wish; `None` before the first window.
     pub(crate) fn wish(&self) -> Option<&Wish> {
         self.wish.as_ref()
     }
@@ -148,7 +148,7 @@ impl Live {
 
     fn digest_now(&self) -> u64 {
         let scaler = self.scaler.hash() as i64;
-        // A wish follows from the window's figures, which the scaler has seen, except for these two.
+        // A wish follows from the window's figures, which are in the scaler's hash, except for these two fields.
         let (waiting_ns, lanes) = self.wish.map_or((-1, -1), |wish| (wish.waiting_ns, wish.lanes_in_service));
         let fields = [scaler, self.row_ps, self.task_ns, self.waited_ns, waiting_ns, i64::from(lanes)];
         hash_component(Component::Scaling, fields)
@@ -163,7 +163,7 @@ impl Live {
         hash_component(Component::Scaling, [self.number, is_whole, self.busy_ns, done, digest])
     }
 
-    /// Hash of everything here, computed by walking over it.
+    /// Hash of this state, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         Self { digest: self.digest_now(), ..self.clone() }.hash()
     }
@@ -207,7 +207,7 @@ struct Ended {
     task_ns: i64,
 }
 
-/// The current window if it has ended by a time, with the state as the steps within it left it.
+/// The current window if it has ended by a time, with the state after its last step.
 fn ended(life: &Life, at_ns: i64) -> Option<Ended> {
     let live = life.learnt.later.autoscale.as_ref().filter(|_| !life.clock.draining)?;
     if at_ns < live.ends_ns() {
@@ -243,7 +243,7 @@ pub(crate) fn end_window(life: &mut Life, at_ns: i64, decisions: &mut Vec<Decisi
     live.refresh(hash);
 }
 
-/// Why another number of lanes is wanted at the end of the current window.
+/// Explains why another number of lanes is wanted at the end of the current window.
 pub(crate) fn account(life: &Life, at_ns: i64) -> Account {
     let (Some(live), Some(ended)) = (&life.learnt.later.autoscale, ended(life, at_ns)) else {
         return Account::default();
@@ -254,7 +254,7 @@ pub(crate) fn account(life: &Life, at_ns: i64) -> Account {
     account
 }
 
-/// End of the current window, for which a wake is needed; `i64::MAX` without autoscaling.
+/// End of the current window, at which a wake is needed; `i64::MAX` without autoscaling.
 pub(crate) fn wake_ns(life: &Life) -> i64 {
     let live = life.learnt.later.autoscale.as_ref().filter(|_| !life.clock.draining);
     live.map_or(i64::MAX, Live::ends_ns)

@@ -1,4 +1,4 @@
-//! Autoscaling: how many lanes are wanted, by the work that they did and by the work that is expected.
+//! Autoscaling: how many lanes are wanted, given their work so far and the forecast of work to come.
 //!
 //! ```text
 //!   figures of a window ──► forecast ──► residual ──► anomaly?
@@ -12,11 +12,12 @@
 //!
 //! A *load* is a number of lanes that work without a pause, times a million (`_e6`). Both policies divide a load by the
 //! target of utilisation, and add lanes that work off the waiting work in time; only the load differs. More lanes are
-//! wanted at once. Fewer are wanted only if they would have stayed below the target by the hysteresis in each window of
-//! the hold.
+//! wanted at once. Fewer are wanted only if their utilisation would have been below the target, less the hysteresis, in
+//! each window of the hold.
 //!
-//! The module owns the wish. Except for `live`, which makes the windows of a running scheduler, it must not know lanes,
-//! tasks or who starts what. Windows come in with their figures, and all arithmetic is on integers.
+//! The module owns the wish. It must not know lanes, tasks or who starts a lane; only `live`, which makes the windows
+//! of a running scheduler, knows lanes and tasks. Windows come in with their figures, and all arithmetic is on
+//! integers.
 
 mod account;
 mod anomaly;
@@ -36,12 +37,12 @@ use reactive::Stabilizer;
 
 /// One lane, as a load.
 pub const LANE_E6: i64 = 1_000_000;
-/// Longest season, in windows: a day of windows of a minute.
+/// Longest season, in windows: a day of one-minute windows.
 pub const SEASON_WINDOWS_MAX: i32 = 1_440;
-/// Most lanes that a load counts for.
+/// Greatest load, in millionths of a lane.
 const LANES_E6_MAX: i64 = 1_000_000 * LANE_E6;
 
-/// Windows that pass until a lane that is started now works: at least 1.
+/// Windows until a lane that is started now works: at least 1.
 fn horizon(config: &AutoscaleConfig) -> usize {
     let window_ns = config.window_ns.max(1);
     let windows = config.start_ns.max(0) / window_ns + i64::from(config.start_ns % window_ns > 0);
@@ -79,21 +80,21 @@ pub struct Wish {
     pub waiting_ns: i64,
     /// Work that arrived in the window, as a load.
     pub arrived_e6: i64,
-    /// The load that lanes are wanted for, without waiting work.
+    /// The load for which lanes are wanted, without waiting work.
     pub load_e6: i64,
-    /// True if that load is a forecast, or the greater one of a forecast and the present load.
+    /// True if that load is a forecast, or the greater of a forecast and the present load.
     pub is_by_forecast: bool,
-    /// Greatest forecast load until a lane that is started now works, and in the window after; `None` if nothing is
-    /// known.
+    /// Greatest forecast load until a lane that is started now works, and in the window after that; `None` if nothing
+    /// is known.
     pub forecast_e6: Option<i64>,
-    /// Mean error of forecasts as far ahead, in millionths of the mean load; `None` if too few have been compared.
+    /// Mean error of forecasts over that horizon, in millionths of the mean load; `None` if too few were compared.
     pub error_ppm: Option<i64>,
-    /// Windows of the forecast's season; 0: none.
+    /// Windows of the forecast's season; 0 if there is none.
     pub season_windows: i32,
-    /// Distance of what arrived from the forecast of the window before, in robust standard deviations times a thousand;
-    /// `None` if too little is known.
+    /// Distance of the arrived work from its last forecast, in robust standard deviations times a thousand; `None` if
+    /// too little is known.
     pub deviations_e3: Option<i64>,
-    /// True if what arrived is an anomaly.
+    /// True if the arrived work is an anomaly.
     pub is_anomaly: bool,
 }
 
@@ -105,13 +106,13 @@ pub struct Autoscaler {
     stabilizer: Stabilizer,
 }
 
-/// A time divided by a window, as a load.
+/// Converts lane time within a window to a load.
 fn load_e6(work_ns: i64, window_ns: i64) -> i64 {
     let load_e6 = i128::from(work_ns.max(0)) * i128::from(LANE_E6) / i128::from(window_ns.max(1));
     load_e6.min(i128::from(LANES_E6_MAX)) as i64
 }
 
-/// The load that lanes are wanted for, and its cause.
+/// The load for which lanes are wanted, and the reason.
 fn load_that_counts(config: &AutoscaleConfig, seen: &Seen, busy_e6: i64) -> (i64, ScaleReason) {
     let is_trusted =
         seen.error_ppm.is_some_and(|error_ppm| error_ppm <= i64::from(config.error_percent_max) * 10_000);
@@ -125,7 +126,7 @@ fn load_that_counts(config: &AutoscaleConfig, seen: &Seen, busy_e6: i64) -> (i64
 }
 
 impl Autoscaler {
-    /// A state before the first window, in which `lanes` lanes are wanted.
+    /// The state before the first window, in which `lanes` lanes are wanted.
     pub fn new(config: AutoscaleConfig, lanes: i32) -> Self {
         let stabilizer = Stabilizer::new(lanes.clamp(config.lanes_min, config.lanes_max));
         Self { config, forecast: Forecast::default(), stabilizer }

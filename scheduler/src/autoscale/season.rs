@@ -1,22 +1,22 @@
 //! Seasons: the number of windows after which a pattern repeats, and the shape of the pattern.
 //!
-//! A season is found by the autocorrelation of arrivals. It is the first hill, after the correlation has fallen to
-//! zero, that is about as high as any. The history must hold three seasons. The top must reach five standard deviations
-//! of white noise of that length, each of which is 1 ÷ √pairs.
+//! The season is the lag of a peak in the autocorrelation of arrivals. Behind its first zero, it is the first peak
+//! about as high as the highest. The history must contain three seasons. The peak must reach five standard deviations
+//! of white noise; one is 1 ÷ √pairs.
 
-/// Most windows that are searched.
+/// Most windows of a search.
 pub const HISTORY_WINDOWS: usize = 720;
-/// Longest season that is found: the searched windows hold three of them.
+/// Longest season that a search finds: the searched windows contain three of them.
 pub const FOUND_WINDOWS_MAX: usize = HISTORY_WINDOWS / SEASONS_MIN;
 /// Seasons that must have passed.
 const SEASONS_MIN: usize = 3;
-/// Windows that are needed for a search.
+/// Least number of windows for a search.
 const HISTORY_MIN: usize = 24;
-/// Least height of a top, in thousandths of the variance, however many pairs there are.
+/// Least height of a peak, in thousandths of the variance, however many pairs there are.
 const CORRELATION_MIN: i64 = 300;
-/// Square of the standard deviations of white noise that a top must reach.
+/// Least height of a peak in standard deviations of white noise, squared.
 const DEVIATIONS_SQUARED: i64 = 25;
-/// A hill with this percentage of the highest is about as high: multiples of a season have hills as well.
+/// A peak with this percentage of the highest counts as equally high: multiples of a season have peaks as well.
 const ALIKE_PERCENT: i64 = 85;
 /// Bits of the values in products, so that sums of the products stay below 2^63.
 const VALUE_BITS: u32 = 20;
@@ -31,7 +31,7 @@ pub fn find(history: &[i64]) -> Option<usize> {
     };
     let variance = product(0);
     let number = values.len() as i128;
-    // Correlations in thousandths, each relative to the number of its pairs.
+    // Correlations in thousandths, each divided by the number of its pairs.
     let correlation = |lag: usize| -> i64 {
         let pairs = (values.len() - lag) as i128;
         (i128::from(product(lag)) * number * 1_000 / (pairs * i128::from(variance))) as i64
@@ -41,7 +41,7 @@ pub fn find(history: &[i64]) -> Option<usize> {
     let highest = correlations.get(fallen..=longest)?.iter().copied().max()?;
     let is_alike = |lag: &usize| correlations[*lag] * 100 >= highest * ALIKE_PERCENT;
     let first = (fallen..=longest).find(is_alike)?;
-    // The top of the first hill; noise may add smaller ones beside it.
+    // The top of the first peak; noise may add smaller ones beside it.
     let hill = first..=(first + first / 4).min(longest);
     let lag = hill.rev().max_by_key(|lag| correlations[*lag])?;
     if correlations[lag + 1] > correlations[lag] {
@@ -52,7 +52,7 @@ pub fn find(history: &[i64]) -> Option<usize> {
     (found >= CORRELATION_MIN && is_above_noise).then_some(lag)
 }
 
-/// Values about their mean, scaled to few bits; `None` if there are too few, or if all are equal.
+/// Values less their mean, scaled to few bits; `None` if there are too few, or if all are equal.
 fn centred(history: &[i64]) -> Option<Vec<i64>> {
     if history.len() < HISTORY_MIN {
         return None;
@@ -71,11 +71,11 @@ fn mean(values: &[i64]) -> i64 {
     (sum / values.len() as i128) as i64
 }
 
-/// The level of a history, and the difference of each window of a season from it, by its number modulo the season. Only
-/// the newest whole seasons count. The history ends with the window of this number.
+/// The level of a history, and the difference of each window of a season from it, by the window's number modulo the
+/// season. Only the newest whole seasons count. The last window of the history has the number `last_number`.
 ///
 /// # Panics
-/// If the history is shorter than a season.
+/// The history is shorter than a season.
 pub fn profile(history: &[i64], last_number: i64, season: usize) -> (i64, Vec<i64>) {
     let whole = history.len() / season * season;
     assert!(whole > 0, "a profile needs a season");

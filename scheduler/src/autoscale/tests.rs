@@ -1,11 +1,11 @@
-//! Both policies on planted patterns.
+//! Both policies on artificial patterns.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::*;
 
-/// A draw about zero with this standard deviation, by seed and number: the sum of twelve uniform draws, which is about
-/// normal.
+/// A random number about zero with this standard deviation, by seed and number: the sum of twelve uniform draws, which
+/// is nearly normal.
 pub(super) fn noise(seed: u64, number: i64, deviation: i64) -> i64 {
     let draw = |index: i64| {
         let address: Vec<u8> =
@@ -46,7 +46,7 @@ fn more_lanes_are_wanted_at_once_and_fewer_after_the_hold() {
     }
     // Two lanes of work, divided by 70 less 10 percent.
     assert_eq!(wanted(6, 2 * LANE_E6).lanes, 4);
-    // The lanes would do for a little less as well, and stay.
+    // Slightly fewer lanes would be enough as well; the number stays because of the hysteresis.
     assert_eq!(wanted(7, 2 * LANE_E6 - 200_000).lanes, 4);
     assert_eq!(wanted(8, 2_900_000).lanes, 5);
 }
@@ -55,7 +55,7 @@ fn more_lanes_are_wanted_at_once_and_fewer_after_the_hold() {
 fn waiting_work_asks_for_lanes_that_work_it_off_in_time() {
     let mut scaler = Autoscaler::new(config(AutoscalePolicy::Reactive), 4);
     let wish = scaler.window(&window(0, 3 * LANE_E6, 3 * WINDOW_NS, 4));
-    // 3 ÷ 0.7, and three lanes for waiting work.
+    // 3 ÷ 0.7, rounded up, and three lanes for waiting work.
     assert_eq!((wish.lanes, wish.reason), (8, ScaleReason::Waiting));
 }
 
@@ -71,8 +71,8 @@ fn wishes_are_within_their_limits() {
     assert_eq!((fewest.lanes, fewest.reason), (3, ScaleReason::Limit));
 }
 
-/// Lanes are wanted before the load rises, by the time that they take to start. A season is found even if it is not
-/// configured.
+/// The number of wanted lanes rises before the load does, by the time that a lane takes to start. A season is found
+/// even if it is not configured.
 #[test]
 fn the_predictive_policy_wants_lanes_before_they_are_needed() {
     for season_windows in [0, 24] {
@@ -139,7 +139,7 @@ fn the_error_is_measured_as_far_ahead_as_forecasts_are_used() {
     assert!((error_ppm - 125_000).abs() < 25_000, "{error_ppm}");
 }
 
-/// A planted spike is the only anomaly, and forecasts hardly move for it.
+/// An artificial spike is the only anomaly, and forecasts hardly change because of it.
 #[test]
 fn a_planted_spike_is_an_anomaly_and_white_noise_has_none() {
     for seed in 0..10 {
@@ -168,7 +168,7 @@ fn a_planted_spike_is_an_anomaly_and_white_noise_has_none() {
     }
 }
 
-/// Arrivals of an anomaly ask for lanes, because the forecast does not know them.
+/// Work that is an anomaly causes more lanes, because the forecast does not know it.
 #[test]
 fn an_anomaly_asks_for_lanes() {
     let mut scaler =

@@ -1,9 +1,9 @@
-//! Loads: the work of each lane, and the part of it that is kept from step to step.
+//! Loads: the work of each lane, and sums of it that are kept from step to step.
 //!
-//! A load counts all groups of a lane, and groups move one at a time. So the rows that arrive for a lane's groups are
-//! summed once in a window. The sums are kept while groups come and go one by one. A larger change drops them; until
-//! the window ends, each caller then walks over all groups. The sums follow from the groups, and are neither hashed nor
-//! in checkpoints.
+//! A load counts all groups of a lane, and groups move one at a time. So the row rates of a lane's groups are summed
+//! once in a window. The sums are updated while groups move one by one. A larger change drops them; until the window
+//! ends, each caller then walks over all groups. The sums follow from the groups, and are neither hashed nor in
+//! checkpoints.
 
 use warptape_events::journal::{Imbalance, LaneId};
 
@@ -12,18 +12,18 @@ use crate::config::DURATION_NS_MAX;
 use crate::life::Life;
 use crate::partitions::{Group, GroupKey};
 
-/// Sums of what arrives for the groups of all lanes. A group that leaves for a lane counts as on it.
+/// Sums of the row rates of all lanes' groups. A group that is moving counts on its target lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sums {
-    /// Rows per second of all measured groups, on a lane or not, and below the number of these groups.
+    /// Rows per second of all measured groups, on a lane or not. Below: the number of these groups.
     rows_known: i128,
     groups_known: i128,
     lanes: Vec<LaneSum>,
-    /// Groups that are on no lane and leave for one, in order.
+    /// Groups that are on no lane and are moving to one, in order.
     on_their_way: Vec<GroupKey>,
 }
 
-/// Sums of what arrives for the groups of one lane.
+/// Sums of the row rates of one lane's groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LaneSum {
     /// Rows per second of measured groups.
@@ -31,7 +31,7 @@ struct LaneSum {
     groups_unknown: i64,
 }
 
-/// The lane that a group counts on.
+/// The lane on which a group counts.
 fn lane_of(group: &Group) -> Option<LaneId> {
     group.lane.or(group.work.bound())
 }
@@ -79,7 +79,7 @@ impl Sums {
         }
     }
 
-    /// Rows per second that are assumed for a group without measurements.
+    /// Rows per second assumed for a group without measurements.
     fn rows_unknown(&self) -> i64 {
         if self.rows_known == 0 { ROWS_UNKNOWN } else { (self.rows_known / self.groups_known).max(1) as i64 }
     }
@@ -89,11 +89,11 @@ impl Sums {
 #[derive(Clone, Debug)]
 pub(crate) struct Loads {
     ps_per_row: Vec<i64>,
-    /// Rows to be done in a second, by lane. A group that leaves for a lane counts as on it.
+    /// Rows to be done in a second, by lane. A group that is moving counts on its target lane.
     rows: Vec<i64>,
     /// Time for those rows, in nanoseconds, by lane.
     pub(super) load_ns: Vec<i64>,
-    /// Rows per second that are assumed for a group without measurements.
+    /// Rows per second assumed for a group without measurements.
     rows_unknown: i64,
 }
 
@@ -122,7 +122,7 @@ impl Loads {
         loads
     }
 
-    /// Adds a group to a lane, which may be another one than it was bound for.
+    /// Adds a group to a lane, which may differ from its target lane.
     pub(crate) fn place(&mut self, lane: LaneId, group: &Group) {
         match group.work.bound() {
             Some(bound) => self.shift(bound, lane, group),
@@ -147,26 +147,26 @@ impl Loads {
         self.refresh(to);
     }
 
-    /// Rows to be done for a group in a second: those that arrive in one, and those that wait.
+    /// Rows to be done for a group in a second: those that arrive in one, plus those that wait.
     pub(super) fn rows_of(&self, group: &Group) -> i64 {
         group.work.rows_per_s.unwrap_or(self.rows_unknown) + group.waiting_rows
     }
 
     /// Time that a lane takes for `rows` rows, in nanoseconds.
     pub(super) fn ns(&self, lane: LaneId, rows: i64) -> i64 {
-        // A product that does not fit is more than a day.
+        // A product that does not fit is more than a day anyway.
         rows.saturating_mul(self.ps_per_row[lane as usize]).min(DURATION_NS_MAX * 1_000) / 1_000
     }
 
-    /// Nanoseconds per second of a lane: for its other groups, and for this group. `is_there` says that this group is
-    /// one of the lane's.
+    /// Nanoseconds of work per second of a lane: for its other groups, and for this group. `is_there` is true if the
+    /// group is on the lane already.
     pub(crate) fn of(&self, lane: LaneId, group: &Group, is_there: bool) -> (i64, i64) {
         let own = self.rows_of(group);
         let others = self.rows[lane as usize] - if is_there { own } else { 0 };
         (self.ns(lane, others), self.ns(lane, own))
     }
 
-    /// True if some lane has so much less to do that the two are not alike.
+    /// True if another lane's load is so much smaller that the two are not alike.
     pub(super) fn is_busier(&self, lane: LaneId) -> bool {
         let least_ns = self.load_ns.iter().min().copied().unwrap_or(0);
         !are_alike(self.load_ns[lane as usize], least_ns)

@@ -1,4 +1,4 @@
-//! A breaker's account, for those who ask why: the figures of the step, compared with the limits.
+//! A breaker's account for explanations: the figures of the step, compared with the limits.
 
 use warptape_events::journal::{Breaker, BreakerReason, BreakerState, Headroom};
 
@@ -8,7 +8,7 @@ use crate::lanes::Lane;
 use crate::life::Life;
 use crate::service::weight_of;
 
-/// Why a breaker changed its state, given the states before and after the step.
+/// Explains why a breaker changed its state, given the states before and after the step.
 pub(crate) fn account(before: &Life, after: &Life, at_ns: i64, turned: &Breaker) -> Account {
     let mut account = Account::default();
     let Some(config) = before.config.breakers else { return account };
@@ -36,7 +36,7 @@ pub(crate) fn account(before: &Life, after: &Life, at_ns: i64, turned: &Breaker)
         }
         BreakerReason::Memory => account.at_least("further_memory_errors", measured, 1),
         BreakerReason::Probe => account.at_least("out_of_service_ns", measured, limit),
-        // A lane that is lost during probing has no limit to reach.
+        // A lane that is lost during probing has no number of losses to reach.
         BreakerReason::ProbeFailed if limit == 0 => account.at_least("losses_while_tried", 1, 1),
         BreakerReason::ProbeFailed => {
             account.at_least("slowness_of_probe_percent", measured, limit);
@@ -57,7 +57,7 @@ pub(crate) fn account(before: &Life, after: &Life, at_ns: i64, turned: &Breaker)
         account.at_least("other_lanes_in_full_service", others as i64, 1);
         account.figure("time_to_probe_ns", after.breakers.lanes[lane as usize].wait_ns);
         if before.clock.draining {
-            // Groups then stay with their lanes, and so do the rows that wait for them.
+            // The process is ending: groups stay with their lanes, and so do the rows that wait for them.
             account.figure("process_is_to_end", 1);
         }
     }
@@ -76,7 +76,7 @@ pub(crate) fn headroom_account(before: &Life, decided: &Headroom) -> Account {
     account.figure("temperature_c", temperature_c);
     account.figure("throttles_at_c", limit_c);
     account.figure("weight_before_percent", weight_before.into());
-    // No weight falls below 1, so that a lower percentage may give the same weight.
+    // No weight falls below 1, so a lower percentage may result in the same weight.
     let weight = before.lanes[lane as usize].weight;
     account.figure("weight_before", weight.current.into());
     account.figure("weight", weight_of(weight.full, 100 - weight_percent).into());
@@ -88,7 +88,7 @@ pub(crate) fn headroom_account(before: &Life, decided: &Headroom) -> Account {
         heat.feel(withheld_percent(limit_c.saturating_sub(temperature_c), headroom_c));
         100 - heat.withheld_percent
     };
-    // The greatest temperatures with full weight and with half of it; the nearer one first.
+    // The greatest temperatures with full weight and with half of it; the one nearer to the present temperature first.
     let highest_c = [limit_c.saturating_sub(headroom_c), limit_c.saturating_sub((headroom_c + 1) / 2)];
     let cooler = highest_c.into_iter().rev().filter(|highest_c| temperature_c > *highest_c);
     let warmer = highest_c.into_iter().filter(|highest_c| temperature_c <= *highest_c);

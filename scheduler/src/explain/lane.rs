@@ -1,4 +1,4 @@
-//! The state of a lane, and the reasons that keep it from groups and batches.
+//! The state of a lane, and the conditions that keep it from groups and batches.
 
 use serde::Serialize;
 use warptape_events::journal::{BreakerState, ExclusionReason, GroupIndex, LaneId, PartitionId};
@@ -11,51 +11,52 @@ use crate::partitions::GroupKey;
 use crate::placement;
 use crate::views::LaneLoad;
 
-/// State of a lane, with its reasons.
+/// State of a lane, with these conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LaneExplanation {
-    /// Its load.
+    /// Current load of the lane.
     pub load: LaneLoad,
-    /// Why it gets no work at all; `None` if it may get some.
+    /// Reason for which it gets no work at all; `None` if it may get some.
     pub excluded: Option<ExclusionReason>,
-    /// State of its breaker, as the breaker found it.
+    /// State of its breaker.
     pub breaker: BreakerState,
     /// Percentage of its weight that is withheld because its device is hot.
     pub weight_withheld_percent: i32,
-    /// True if groups move by the load of lanes. Otherwise they stay where they were placed until something happens to
-    /// their lane.
+    /// True if groups move by the load of lanes. Otherwise they stay where they were placed while their lane remains in
+    /// service.
     pub groups_move_by_load: bool,
-    /// Most groups that it may have, among all kinds of groups. `None` if it has all groups, or if it gets no work.
+    /// Most groups that it may own, without regard to routes. `None` if the number is not bounded, or if it gets no
+    /// work.
     pub groups_max: Option<i32>,
     /// Most batches that it may have in flight.
     pub batches_max: i32,
-    /// Rows that it may get beside those in flight.
+    /// Rows that it may get in addition to those in flight.
     pub rows_left: i64,
-    /// Bytes that it may get beside those in flight.
+    /// Bytes that it may get in addition to those in flight.
     pub bytes_left: i64,
-    /// Predicted end of everything in flight, in ns since the epoch; in the past if nothing is in flight, or if the
-    /// lane is late.
+    /// Predicted end of all its work in flight, in ns since the epoch. It is in the past if no work is in flight, or if
+    /// the lane is late.
     pub free_ns: i64,
-    /// Time of its next batch.
+    /// When it gets its next batch.
     pub next_batch: NextBatch,
-    /// Each group that it does not have, with the lane's score for it now, as if the group had no lane.
+    /// Each group that it does not own, with its score for the group now, as if the group had no lane.
     pub elsewhere: Vec<GroupElsewhere>,
 }
 
-/// A group that a lane does not have.
+/// A group that a lane does not own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupElsewhere {
     /// Partition of the group.
     pub partition: PartitionId,
     /// The group.
     pub group: GroupIndex,
-    /// The lane that has the group; `None` while the group moves, or is not placed.
+    /// The lane that owns the group; `None` while the group moves, or is not placed.
     pub lane: Option<LaneId>,
     /// Rows that wait for the group on the host.
     pub waiting_rows: i64,
     /// The lane in question, as an alternative for this group.
     pub choice: Choice,
-    /// The best score of a lane that may have the group.
+    /// The best score among the candidates for the group.
     pub best_score: Option<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! Alternatives of a policy in the shadow: all lanes for an arriving task, or tasks for a free lane.
+//! Alternatives of a shadow policy: all lanes for an arriving task, or all tasks for a free lane.
 
 use warptape_events::journal::{Decision, Input, Shadow, TaskArrived};
 
@@ -9,7 +9,7 @@ use crate::life::Life;
 use crate::machine::Scheduler;
 use crate::risk;
 
-/// Account of its decision, given the earlier decisions of the same step.
+/// Account of a shadow decision, given the earlier decisions of the same step.
 pub(super) fn account(
     scheduler: &Scheduler,
     before: &Life,
@@ -20,7 +20,7 @@ pub(super) fn account(
     if let (Input::TaskArrived(arrived), Some(_)) = (input, told.lane_instead) {
         return Ok(of_arrival(before, at_ns, arrived, told));
     }
-    // The slice beside which the decision was recorded.
+    // The slice with which the decision was recorded.
     let is_it = |other: &Decision| matches!(other, Decision::RunSlice(run) if Some(run.lane) == told.lane && run.task == told.task);
     match earlier.iter().rposition(is_it) {
         Some(run) => Ok(of_slice(&scheduler.before(at_ns, input, run)?, told)),
@@ -28,7 +28,7 @@ pub(super) fn account(
     }
 }
 
-/// Its choice for a task, in the state before the step.
+/// The policy's choice of a lane for a task, in the state before the step.
 fn of_arrival(life: &Life, at_ns: i64, arrived: &TaskArrived, told: &Shadow) -> Account {
     let (Some(lane), Some(joins)) = (told.lane_instead, risk::joins(life, at_ns, arrived, told.policy))
     else {
@@ -41,7 +41,7 @@ fn of_arrival(life: &Life, at_ns: i64, arrived: &TaskArrived, told: &Shadow) -> 
     account
 }
 
-/// Its choice for a lane, in the state before the slice that the lane got.
+/// The policy's choice of a task for a lane, in the state before the lane's slice began.
 fn of_slice(life: &Life, told: &Shadow) -> Account {
     let (Some(lane), Some(instead)) = (told.lane, told.task_instead) else { return Account::default() };
     let Some(begins) = risk::would_begin(life, lane, told.task, told.policy) else {

@@ -1,9 +1,9 @@
-//! All lanes, and the questions that every step asks about all of them.
+//! All lanes, with cached answers to the questions that every step asks about all of them.
 //!
-//! Most steps change a lane or two. They ask of every lane when it may get its next batch, and if it is free for tasks.
-//! So taking a lane to change it leaves marks, one for each question. The answer for a lane without a mark is the one
-//! that was noted at the last look. The module owns marks and notes, which follow from the lanes and are neither hashed
-//! nor in checkpoints; it must not decide.
+//! Most steps change a lane or two, but need two answers for every lane. One is the time of its next batch, the other
+//! whether it is free for tasks. So mutable access to a lane marks it, once for each question. The cached answer holds
+//! for a lane without a mark. The module owns marks and cached answers, which follow from the lanes and are neither
+//! hashed nor in checkpoints; it must not decide.
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, Index, IndexMut};
@@ -20,14 +20,14 @@ use crate::config::LANES_MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
     all: Vec<Lane>,
-    /// Lanes that may have changed since dispatch looked at them.
+    /// Lanes that may have changed since dispatch last judged them.
     undispatched: Set,
-    /// Time before which dispatch has nothing to do with the lane, by lane.
+    /// Time before which dispatch need not judge the lane, by lane.
     quiet_until_ns: Vec<i64>,
     on_devices: Set,
     /// Lanes of each class, by its number.
     of_classes: Vec<Set>,
-    /// Lanes that may have changed since the sets below were noted.
+    /// Lanes that may have changed since the sets below were updated.
     marked: Set,
     free: Set,
     /// Ready lanes with batches or waiting rows, and no slice.
@@ -63,13 +63,13 @@ impl Lanes {
         new
     }
 
-    /// Notes that dispatch has nothing to do with a lane before this time, unless it changes, and removes its mark.
+    /// Notes that dispatch need not judge a lane before this time unless the lane changes, and removes its mark.
     pub(crate) fn rest(&mut self, index: usize, quiet_until_ns: i64) {
         self.quiet_until_ns[index] = quiet_until_ns;
         self.undispatched.set(index, false);
     }
 
-    /// Looks at marked lanes, notes the answers to all other questions, and removes their marks.
+    /// Updates the cached answers to all other questions for marked lanes, and removes their marks.
     pub(crate) fn note(&mut self) {
         for index in std::mem::take(&mut self.marked).iter() {
             let lane = &self.all[index];
@@ -80,7 +80,7 @@ impl Lanes {
         }
     }
 
-    /// Time before which dispatch has nothing to do with a lane; `None` if it has to look.
+    /// Time before which dispatch need not judge a lane; `None` if it must judge it now.
     pub(crate) fn quiet_until_ns(&self, index: usize) -> Option<i64> {
         (!self.undispatched.has(index)).then_some(self.quiet_until_ns[index])
     }
@@ -90,7 +90,7 @@ impl Lanes {
         self.next(from, &self.free, Lane::is_free)
     }
 
-    /// Lanes that had ticks and no slice when they were noted, and all marked lanes.
+    /// Lanes with ticks and no slice according to the cache, plus all marked lanes.
     pub(crate) fn may_have_ticks_alone(&self) -> Set {
         self.with_ticks_alone.or(&self.marked)
     }
@@ -140,8 +140,8 @@ impl Lanes {
         unmarked.sum::<u32>() as usize + marked.count()
     }
 
-    /// The first lane from this one on for which the predicate holds, given the lanes for which it held when they were
-    /// noted.
+    /// The first lane from this one on for which the predicate holds. `noted` are the lanes for which it held according
+    /// to the cache.
     fn next(&self, from: usize, noted: &Set, is_true: impl Fn(&Lane) -> bool) -> Option<usize> {
         let mut from = from;
         loop {
@@ -153,7 +153,7 @@ impl Lanes {
         }
     }
 
-    /// Panics unless every answer is the one that looking at all lanes gives.
+    /// Panics unless every cached answer equals the one computed from all lanes.
     pub(crate) fn audit(&self) {
         for (index, lane) in self.all.iter().enumerate() {
             let answers = [self.has_ticks_alone(index), self.is_in_service(index)];
@@ -191,7 +191,7 @@ impl Index<usize> for Lanes {
     }
 }
 
-/// Taking a lane to change it leaves both marks.
+/// Mutable access to a lane leaves both marks.
 impl IndexMut<usize> for Lanes {
     fn index_mut(&mut self, index: usize) -> &mut Lane {
         self.undispatched.set(index, true);
@@ -209,7 +209,7 @@ impl Serialize for Lanes {
 impl<'de> Deserialize<'de> for Lanes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let all: Vec<Lane> = Vec::deserialize(deserializer)?;
-        // Each lane may have a class of its own, beside those of the kinds.
+        // Each lane may have a class of its own, in addition to those of the kinds.
         let is_good = |lane: &Lane| lane.class.index() < KINDS + LANES_MAX;
         match all.len() <= LANES_MAX && all.iter().all(is_good) {
             true => Ok(Self::new(all)),
@@ -282,7 +282,7 @@ mod tests {
         Lanes::new((0..count).map(lane).collect())
     }
 
-    /// Notes one lane, as if no other one were marked.
+    /// Updates the cache for one lane, as if no other one were marked.
     fn note(lanes: &mut Lanes, index: usize) {
         let others = lanes.marked;
         lanes.marked = Set::default();

@@ -1,9 +1,10 @@
 //! Weighted fair shares: the service of each tenant so far, class by class.
 //!
 //! This is start-time fair queueing (Goyal, Vin and Cheng 1996) in integers. A tenant's service is the time that lanes
-//! worked for it, divided by its weight, and the tenant with the least goes first. A tenant that comes, or comes back,
-//! begins at the least service of those present, or at its own if that is more. So no tenant saves up credit, and none
-//! sheds its service by leaving for a moment. The module owns the sums; it must not know tasks or lanes.
+//! worked for it, divided by its weight, and the tenant with the least goes first. A new or returning tenant begins at
+//! the least service of the tenants with tasks, or at its own earlier service if that is more. So no tenant saves up
+//! credit, and none loses its service by leaving for a moment. The module owns the sums; it must not know tasks or
+//! lanes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +32,8 @@ struct Class {
     known: BTreeMap<Name, Account>,
     /// Tenants with tasks, by service.
     present: BTreeSet<(i64, Name)>,
-    /// Tenants without tasks, by service: all above the least of those with tasks.
+    /// Tenants without tasks, by service. Their service exceeds the least of the tenants with tasks; others are
+    /// forgotten.
     absent: BTreeSet<(i64, Name)>,
 }
 
@@ -61,12 +63,12 @@ impl Accounts {
         Self { weights: weights.collect(), classes: Default::default() }
     }
 
-    /// Sets a tenant's weight; earlier charges stay.
+    /// Sets a tenant's weight; earlier charges do not change.
     pub(crate) fn weigh(&mut self, tenant: &str, weight: i32) {
         self.weights.insert(tenant.to_owned(), i64::from(weight));
     }
 
-    /// Counts one more task of a tenant, and returns the kept copy of its name.
+    /// Counts one more task of a tenant. Returns the shared copy of its name.
     pub(crate) fn join(&mut self, class: TaskClass, tenant: &str, hash: &mut StateHash) -> Name {
         let accounts = &mut self.classes[class as usize];
         let name = match accounts.known.get_key_value(tenant) {
@@ -99,7 +101,7 @@ impl Accounts {
         }
     }
 
-    /// Turn of a tenant that has tasks.
+    /// Turn of a tenant with tasks.
     pub(crate) fn turn(&self, class: TaskClass, tenant: &Name) -> Turn {
         let service_ns = self.classes[class as usize].known[tenant].service_ns;
         Turn { class, service_ns, tenant: tenant.clone() }
@@ -111,7 +113,7 @@ impl Accounts {
         (lane_ns.min(DURATION_NS_MAX) / weight).max(1)
     }
 
-    /// Adds to the service of a tenant that has tasks, and returns its new turn.
+    /// Adds to the service of a tenant with tasks. Returns its new turn.
     pub(crate) fn charge(&mut self, turn: &Turn, weighted_ns: i64, hash: &mut StateHash) -> Turn {
         let accounts = &mut self.classes[turn.class as usize];
         let account = accounts.known.get_mut(&turn.tenant).expect("a tenant with tasks is known");
@@ -124,7 +126,7 @@ impl Accounts {
         charged
     }
 
-    /// Hash of everything here, computed by walking over it.
+    /// Hash of all accounts, computed by walking over them.
     pub(crate) fn walked_hash(&self) -> u64 {
         let classes = self.classes.iter().enumerate();
         let hashes = classes.flat_map(|(class, accounts)| {
@@ -158,7 +160,8 @@ impl Accounts {
 }
 
 impl Class {
-    /// Forgets tenants without tasks whose service is not above the least of the others, and those over [`ABSENT_MAX`].
+    /// Forgets tenants without tasks whose service does not exceed the least of the tenants with tasks, and those
+    /// beyond [`ABSENT_MAX`].
     fn forget(&mut self, hash: &mut StateHash) {
         let least_ns = self.present.first().map_or(i64::MAX, |(service_ns, _)| *service_ns);
         while let Some((service_ns, _)) = self.absent.first()

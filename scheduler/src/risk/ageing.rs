@@ -1,4 +1,4 @@
-//! Ageing: which task has waited longest for a slice.
+//! Ageing: the order of tasks by the time that they have waited for a slice.
 //!
 //! It owns the order of waiting; it must not know which lane may take which task.
 
@@ -9,17 +9,17 @@ use warptape_events::journal::TaskId;
 
 use super::CLASS_SLICES;
 
-/// Number, among [`CLASS_SLICES`] slices, of the slice for the task that has waited longest, if that is aged. The last
-/// slice goes to a less urgent class.
+/// Index of the slice for aged tasks among [`CLASS_SLICES`] slices: it is for the task that has waited longest, if that
+/// is aged. The last slice goes to a less urgent class.
 const AGED_SLICE: i64 = 7;
 
 const _: () = assert!(AGED_SLICE < CLASS_SLICES - 1);
 
-/// Tasks with units that are still to be begun, by the start of their last slice or their arrival.
+/// Tasks with units to begin, by the start of their last slice, or by their arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ageing {
     waiting: BTreeSet<(i64, TaskId)>,
-    /// Time without a slice after which a task is aged; 0: never.
+    /// Time without a slice after which a task is aged; 0: tasks never age.
     ageing_ns: i64,
 }
 
@@ -33,31 +33,31 @@ impl Ageing {
         self.ageing_ns > 0
     }
 
-    /// True if a slice is for the task that has waited longest.
+    /// True if this slice is the one for aged tasks.
     pub(crate) fn is_turn(&self, slice: i64) -> bool {
         self.is_on() && slice % CLASS_SLICES == AGED_SLICE
     }
 
-    /// Adds a waiting task that has had no slice since this time.
+    /// Adds a task with units to begin, whose last slice or arrival was at `since_ns`.
     pub(crate) fn insert(&mut self, since_ns: i64, task: TaskId) {
         if self.is_on() {
             self.waiting.insert((since_ns, task));
         }
     }
 
-    /// Removes a task, because it changes.
+    /// Removes a task before it changes.
     pub(crate) fn remove(&mut self, since_ns: i64, task: TaskId) {
         self.waiting.remove(&(since_ns, task));
     }
 
-    /// The aged tasks; those that have waited longest come first.
+    /// The aged tasks, the one that has waited longest first.
     pub(crate) fn aged(&self, at_ns: i64) -> impl Iterator<Item = TaskId> {
         let is_aged =
             move |(since_ns, _): &&(i64, TaskId)| self.is_on() && since_ns + self.ageing_ns <= at_ns;
         self.waiting.iter().take_while(is_aged).map(|(_, task)| *task)
     }
 
-    /// Time at which the next task is aged; `i64::MAX` if there is none.
+    /// Time at which the next task becomes aged; `i64::MAX` if there is none.
     pub(crate) fn next_ns(&self, at_ns: i64) -> i64 {
         if !self.is_on() {
             return i64::MAX;

@@ -1,4 +1,5 @@
-//! Assignment of an arriving task, as a whole, to a lane's queue by a push policy, and what the policy learns from it.
+//! Push policies: the assignment of an arriving task, as a whole, to a lane's queue, and what the policy learns from
+//! it.
 
 use warptape_events::journal::{Assign, Share, SliceReason, TaskId};
 use xxhash_rust::xxh3::xxh3_64;
@@ -9,7 +10,7 @@ use crate::life::{Clock, Life};
 use crate::policy::task::{Choice, LaneView, Push, TaskPolicy, Turns, choose};
 use crate::state_hash::{Component, hash_component};
 
-/// Assigns a task to the queue of one lane; `None` unless the policy pushes and a lane may take the task.
+/// Assigns a task to the queue of one lane; `None` unless the policy is a push policy and some lane may take the task.
 pub(super) fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     let TaskPolicy::Push(push) = life.risk.policy else { return None };
     let task = &life.risk.tasks[&id];

@@ -1,4 +1,4 @@
-//! Audit of the state of tasks by walking over them, for tests and for tools that may take their time.
+//! Audit of the state of tasks: it walks over all of them, so it is only for tests and tools.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::lanes::Lane;
 use crate::life::Life;
 use crate::name::Name;
 
-/// Hash of everything here, computed by walking over it.
+/// Hash of the state of tasks, computed by walking over it.
 pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
     let busy = risk.lanes.busy.iter().zip(lanes).map(|(busy, lane)| busy.hash(lane));
     let reserves = risk.lanes.reserves.iter().zip(lanes).map(|(reserve, lane)| reserve.hash(lane));
@@ -29,10 +29,10 @@ pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
     tasks.chain(rest).chain(busy).chain(reserves).fold(0, u64::wrapping_add)
 }
 
-/// Computes the kept state again by walking.
+/// Computes incrementally updated state again by walking.
 ///
 /// # Panics
-/// If something differs.
+/// The results differ.
 pub(crate) fn audit(life: &Life) {
     let risk = &life.risk;
     assert!(risk.complete.is_none(), "a task that is complete was not settled");

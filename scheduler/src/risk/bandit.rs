@@ -1,5 +1,4 @@
-//! The learner of the policy `linucb`: it learns the errors of the rule that the policy corrects, from completions and
-//! expiries.
+//! The learner of the policy `linucb`. It learns the errors of the policy's rule from completed and expired tasks.
 //!
 //! ```text
 //!   a task joins a lane ──► features, and the rule's prediction ──► pending ───┬──► the task is done ──► the residual ──► model, watch
@@ -9,15 +8,15 @@
 //! ```
 //!
 //! The rule is earliest completion at the prices of the capacity problem (`policy::task::linucb`). It predicts the time
-//! of the lane's waiting work and of the task, by the rates of the lane's class. Prices weigh this time and predict
-//! nothing. The residual is the binary logarithm of the actual time divided by the predicted one. The actual time runs
-//! from the choice to the end of the task's last unit.
+//! of the lane's waiting work and of the task, by the rates of the lane's class. Prices only weight this time; they
+//! predict nothing. The residual is the binary logarithm of the actual time divided by the predicted one. The actual
+//! time runs from the choice to the end of the task's last unit.
 //!
-//! An expired task gives a lower bound: the time from the choice to the step that finds its deadline passed. If this is
-//! above the expectation, the model learns it, and the lane's slowness moves towards it; otherwise it says nothing new.
-//! The watch judges completions alone. A task teaches nothing if its lane was lost, if its share was opened to
-//! others, or if it was shed, dropped or revoked. Everything is integers, is part of the state hash, and exists only
-//! under that policy.
+//! An expired task gives a lower bound: the time from the choice to the step that expires it. If this is above the
+//! expectation, the model learns it, and the lane's slowness moves towards it; otherwise it is no news. The watch
+//! judges completions only. A task is not learnt from if its lane was lost, its share was opened to other lanes, or it
+//! was shed, dropped or revoked. All numbers are integers and part of the state hash; they exist only under this
+//! policy.
 
 mod model;
 mod watch;
@@ -37,9 +36,9 @@ use watch::{Verdict, Watch};
 
 /// Share by which a slice moves its lane's slowness: 1/8.
 const SMOOTHING: i64 = 8;
-/// Slices of other lanes after which the slowness of an idle lane halves, so that the lane is tried again.
+/// Slices of other lanes after which the slowness of an idle lane halves, so that the lane gets tasks again.
 const HALVES_AFTER: i64 = 256;
-/// Most tasks that are tracked at a time. Further tasks are not tracked: the earlier ones end sooner.
+/// Most tasks that are tracked at a time. Further tasks are not tracked, because the tracked ones end sooner.
 const PENDING_MAX: usize = 1_024;
 
 /// The learner.
@@ -51,23 +50,23 @@ pub(crate) struct Bandit {
     lanes: Vec<Slowness>,
     /// Number of slices that were done.
     slices: i64,
-    /// Completions that were learnt from since the last reset.
+    /// Completed tasks learnt from since the last reset.
     completions: i64,
     pending: BTreeMap<TaskId, Pending>,
-    /// Contribution to the state hash of everything but the tracked tasks.
+    /// Contribution to the state hash, except for the tracked tasks.
     contribution: u64,
 }
 
 /// Slowness of a lane compared with the prediction for its class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Slowness {
-    /// Powers of two, with 16 bits after the point.
+    /// Binary logarithm of the slowness, with 16 bits after the point.
     log2: i64,
-    /// Number of slices done by all lanes when this was found.
+    /// Number of slices done by all lanes at the last change of `log2`.
     slice: i64,
 }
 
-/// A task that has joined a lane.
+/// A tracked task: it has joined a lane and is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pending {
     lane: LaneId,
@@ -84,7 +83,7 @@ impl Pending {
         hash_component(Component::BanditTask, fields)
     }
 
-    /// The residual if the task ends now.
+    /// The residual if the task ended now.
     fn residual(&self, at_ns: i64) -> i64 {
         (log2_16(at_ns - self.at_ns) - self.predicted).clamp(-RESIDUAL_MAX, RESIDUAL_MAX)
     }
@@ -106,7 +105,7 @@ impl Bandit {
         bandit
     }
 
-    /// Removes it from the state hash.
+    /// Removes the learner's contributions from the state hash.
     pub(crate) fn forget(self, hash: &mut StateHash) {
         hash.remove(self.walked_hash());
     }
@@ -133,7 +132,7 @@ impl Bandit {
         at_ns: i64,
         hash: &mut StateHash,
     ) {
-        // A lane of which nothing is known has no prediction.
+        // The time of a lane without measurements is not predicted.
         if !view.is_known || self.pending.len() >= PENDING_MAX {
             return;
         }
@@ -164,8 +163,8 @@ impl Bandit {
         self.lanes[lane as usize] = Slowness { log2, slice: self.slices };
     }
 
-    /// Learns from a task whose units are all done. Returns a decision if the errors have drifted, or if the learner is
-    /// trusted again.
+    /// Learns from a task whose units are all done. Returns a decision if the learner loses trust because the errors
+    /// have drifted, or regains it.
     pub(crate) fn task_done(&mut self, task: TaskId, at_ns: i64, hash: &mut StateHash) -> Option<FellBack> {
         let pending = self.left(task, hash)?;
         let residual = pending.residual(at_ns);
@@ -192,7 +191,7 @@ impl Bandit {
         })
     }
 
-    /// Figures by which a task's completion at a time would be judged; nothing is learnt from it.
+    /// Figures for judging a task's completion at a time, without learning from it.
     pub(crate) fn account(&self, task: TaskId, at_ns: i64) -> Account {
         let Some(pending) = self.pending.get(&task) else { return Account::default() };
         let residual = pending.residual(at_ns);
@@ -210,28 +209,28 @@ impl Bandit {
             return;
         }
         self.model.learn(&pending.features, at_least);
-        // Running slices of an expired task do not count. Without this, a lane of such tasks would never be known as
-        // slow.
+        // The running slices of an expired task are not learnt from. Without this, a lane with only such tasks would
+        // never count as slow.
         if at_least > self.slowness(pending.lane) {
             self.found(pending.lane, at_least);
         }
         self.refresh(hash);
     }
 
-    /// Stops tracking a task, and returns it.
+    /// Stops tracking a task. Returns it if it was tracked.
     pub(crate) fn left(&mut self, task: TaskId, hash: &mut StateHash) -> Option<Pending> {
         let pending = self.pending.remove(&task)?;
         hash.remove(pending.hash(task));
         Some(pending)
     }
 
-    /// Stops tracking a lane's tasks, because its work was opened to other lanes.
+    /// Stops tracking a lane's tasks, because its shares were opened to other lanes.
     pub(crate) fn lane_opened(&mut self, lane: LaneId, hash: &mut StateHash) {
         let opened = self.pending.extract_if(.., |_, pending| pending.lane == lane);
         opened.for_each(|(task, pending)| hash.remove(pending.hash(task)));
     }
 
-    /// A lane's slowness in powers of two, with 16 bits after the point. It shrinks while the lane does nothing.
+    /// A lane's slowness in powers of two, with 16 bits after the point. It shrinks while the lane does no slices.
     fn slowness(&self, lane: LaneId) -> i64 {
         let Slowness { log2, slice } = self.lanes[lane as usize];
         let halvings = ((self.slices - slice) / HALVES_AFTER).min(63);
@@ -251,7 +250,7 @@ impl Bandit {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of everything here, computed by walking over it.
+    /// Hash of the learner, computed by walking over it.
     pub(crate) fn walked_hash(&self) -> u64 {
         self.pending.iter().map(|(task, pending)| pending.hash(*task)).fold(self.hash(), u64::wrapping_add)
     }

@@ -1,12 +1,12 @@
-//! State hash of the configuration of risk tasks. A default adds nothing, so that states from before a field existed
-//! keep their hashes.
+//! State hash of the configuration of risk tasks. A field with its default adds nothing, so that states from before the
+//! field existed keep their hashes.
 
 use warptape_events::journal::{QueueConfig, Quota, RiskConfig, TenantWeight};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::state_hash::{Component, hash_component};
 
-/// Hash of the configuration; 0 for the default, so that states from before tasks existed keep their hashes.
+/// Hash of the configuration; 0 for the default.
 pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
     if *config == RiskConfig::default() {
         return 0;

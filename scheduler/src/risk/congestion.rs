@@ -1,4 +1,4 @@
-//! Standing delay: tasks have waited for too long for a whole interval, so that it is not a passing burst.
+//! Standing delay: tasks wait too long during a whole interval, which excludes passing bursts.
 //!
 //! ```text
 //!   the oldest task of the most urgent class that waits to begin is older than the target
@@ -7,7 +7,8 @@
 //!     └──► fewer tasks may be known: 7/8 of them with each interval; more, when there is no delay and they are in use   (AIMD)
 //! ```
 //!
-//! Critical tasks are never shed and never refused for this. It owns the verdict; it must not know lanes.
+//! Critical tasks are never shed, and never refused because of delay. The module owns the verdict; it must not know
+//! lanes.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use warptape_events::journal::{QueueConfig, TaskClass, TaskId};
 
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Share by which the limit shrinks, 1/8 and, below, by which it grows, 1/16.
+/// Inverse share by which the limit shrinks: 1/8. Below: by which it grows, 1/16.
 const SHRINKING: i64 = 8;
 const GROWING: i64 = 16;
 /// Most tasks that one step sheds.
@@ -33,15 +34,15 @@ pub(crate) struct Congestion {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
-    /// Time at which the delay will have been above the target for an interval; 0 while it is not above it.
+    /// Time at which the delay becomes a standing one, if it remains above the target until then; 0 while it is below.
     standing_ns: i64,
-    /// Time at which the next task is shed; 0 if none is to be shed.
+    /// Time at which the next task is shed; 0 if none is scheduled.
     shed_ns: i64,
     /// Tasks shed since the delay became a standing one.
     shed: i64,
-    /// Most tasks that may be known; 0 before the first look.
+    /// Most tasks that may be known; 0 until it is first set.
     limit: i64,
-    /// Time of the next look at the limit.
+    /// Time at which the limit is adapted next.
     adapt_ns: i64,
 }
 
@@ -51,22 +52,22 @@ pub(crate) struct Victim {
     pub(crate) task: TaskId,
     pub(crate) class: TaskClass,
     pub(crate) waited_ns: i64,
-    /// Its number among the tasks shed since the delay became a standing one.
+    /// Number of the task among those shed since the delay became a standing one.
     pub(crate) number: i64,
 }
 
 impl Congestion {
-    /// True if delay is watched.
+    /// True if the watch on delay is configured.
     pub(crate) fn is_on(config: &QueueConfig) -> bool {
         config.delay_target_ns > 0
     }
 
-    /// Adds a task that waits to begin, with its arrival.
+    /// Adds a task that waits to begin, with its arrival time.
     pub(crate) fn insert(&mut self, class: TaskClass, arrived_ns: i64, task: TaskId) {
         self.waiting[class as usize].insert((arrived_ns, task));
     }
 
-    /// Removes a task that begins or goes.
+    /// Removes a task that begins, or that is no longer known.
     pub(crate) fn remove(&mut self, class: TaskClass, arrived_ns: i64, task: TaskId) {
         self.waiting[class as usize].remove(&(arrived_ns, task));
     }
@@ -79,12 +80,12 @@ impl Congestion {
         }
     }
 
-    /// Time that the oldest task of the most urgent class has waited to begin; `None` if no task waits.
+    /// Time that the oldest waiting task of the most urgent class has waited; `None` if no task waits to begin.
     fn delay_ns(&self, at_ns: i64) -> Option<i64> {
         self.waiting.iter().find_map(|class| class.first()).map(|(arrived_ns, _)| at_ns - arrived_ns)
     }
 
-    /// Judges the delay while `tasks` of `tasks_max` tasks are known. Returns the tasks to shed, which the caller
+    /// Judges the delay, given that `tasks` of `tasks_max` tasks are known. Returns the tasks to shed, which the caller
     /// removes.
     pub(crate) fn look(
         &mut self,
@@ -141,7 +142,7 @@ impl Congestion {
         Some(Victim { task, class, waited_ns: at_ns - arrived_ns, number })
     }
 
-    /// Time at which to look again, even without further input.
+    /// Time of the next judgement, even without further input.
     pub(crate) fn next_ns(&self, config: &QueueConfig, at_ns: i64) -> i64 {
         let Some(delay_ns) = self.delay_ns(at_ns) else { return i64::MAX };
         let can_shed = self.waiting[1..].iter().any(|class| !class.is_empty());
@@ -153,7 +154,7 @@ impl Congestion {
         }
     }
 
-    /// Hash of the state; 0 before there was anything to remember.
+    /// Hash of the state; 0 while it is empty.
     pub(crate) fn hash(&self) -> u64 {
         if self.state == State::default() {
             return 0;
@@ -162,7 +163,7 @@ impl Congestion {
         hash_component(Component::Congestion, [standing_ns, shed_ns, shed, limit, adapt_ns])
     }
 
-    /// Checks the tasks that wait to begin.
+    /// Checks the set of tasks that wait to begin.
     pub(crate) fn audit(&self, fresh: &Self) {
         assert_eq!(self.waiting, fresh.waiting, "tasks that wait to begin");
     }
@@ -192,8 +193,8 @@ mod tests {
             shed.extend(victims.into_iter().map(|victim| (at_ns, victim.task)));
             assert_eq!(hash.value(), congestion.hash());
         }
-        // The delay stands from 150 on. Each further task follows after the interval divided by the rounded-down square
-        // root of its number.
+        // The delay is a standing one from 150 on. Each further task is shed after the interval divided by the
+        // rounded-down square root of its number.
         assert_eq!(shed, [(150, 2), (250, 3), (350, 1)]);
     }
 
@@ -204,7 +205,8 @@ mod tests {
         let mut look =
             |congestion: &mut Congestion, at_ns| congestion.look(&CONFIG, at_ns, (2, 100), &mut hash);
         assert!((100..200).all(|at_ns| look(&mut congestion, at_ns).is_empty()));
-        // The interactive task begins before the delay stands, and a new one that has not waited yet takes its place.
+        // The interactive task begins before the delay is a standing one; a new task replaces it, which has not waited
+        // yet.
         congestion.remove(TaskClass::Interactive, 100, 1);
         congestion.insert(TaskClass::Interactive, 200, 2);
         assert!((200..349).all(|at_ns| look(&mut congestion, at_ns).is_empty()));

@@ -1,4 +1,4 @@
-//! The known risk tasks, their units that are still to be begun, and the order in which lanes take them.
+//! The known risk tasks, their units that have not begun, and the order in which lanes take these.
 //!
 //! ```text
 //!   TaskArrived ──► Reject, or Admit ──► whole ──► Split ──► a lane's shares ──┐
@@ -7,13 +7,13 @@
 //!                                                             └────────────── LaneLost ◄──────────┘
 //! ```
 //!
-//! Ticks go first: a lane gets a slice only when it has nothing else to do (`slices`). A slice is as short as
-//! `risk.slice_ns`, because ticks that arrive meanwhile share the processor with it. A lane that has ticks keeps a
-//! share of its time for critical and aged tasks (`reserve`, `ageing`). The module owns tasks and their order; it must
-//! not know what a unit is. Only a revoked partition and a change of policy walk over all tasks.
+//! Ticks go first: a lane gets a slice only when it has no other work (`slices`). A slice takes about `risk.slice_ns`,
+//! because ticks that arrive meanwhile share the processor with it. A lane with ticks reserves a share of its time for
+//! critical and aged tasks (`reserve`, `ageing`). The module owns tasks and their order; it must not know what a unit
+//! is. Only a revoked partition and a change of policy walk over all tasks.
 //!
-//! With `risk.quantum_ns` a tenant's tasks take turns of that much service, so that others need not wait until a large
-//! task is done. One slice in [`CLASS_SLICES`] goes to a less urgent class.
+//! If `risk.quantum_ns` is set, a tenant's tasks take turns of that much service. So its other tasks need not wait
+//! until a large one is done. One slice in [`CLASS_SLICES`] goes to a less urgent class.
 
 mod accounts;
 mod ageing;
@@ -73,10 +73,11 @@ pub(crate) use sight::{Sighted, sighted};
 pub(crate) use slices::{TaskAccount, account, next_without, run};
 pub(crate) use task::Units;
 
-/// One slice in this many goes to a less urgent class with tasks: by turns the least urgent and the second most urgent.
+/// Period of slices for less urgent classes: one slice in this many. They alternate between the least urgent class with
+/// tasks and the second most urgent.
 const CLASS_SLICES: i64 = 16;
 
-/// Everything known of tasks.
+/// State of all tasks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Risk {
     policy: TaskPolicy,
@@ -91,11 +92,11 @@ pub(crate) struct Risk {
     rates: Rates,
     queues: Queues,
     lanes: LaneTasks,
-    /// Waiting tasks, by how long they have waited.
+    /// Waiting tasks, by the time that they have waited.
     ageing: Ageing,
     /// State of push policies.
     turns: Turns,
-    /// Prices of kinds of tasks, for policies that ask for them.
+    /// Prices of kinds of tasks, for policies that use them.
     prices: Prices,
     numbers: Numbers,
     /// The task whose last unit was done in this step; `None` between steps.
@@ -103,23 +104,23 @@ pub(crate) struct Risk {
     contribution: u64,
 }
 
-/// Service that tenants have received, and their quotas.
+/// Service of tenants so far, and their quotas.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Tenants {
     accounts: Accounts,
     quotas: Quotas,
 }
 
-/// Tasks with units that wait.
+/// Tasks with units that have not begun.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Queues {
     /// Tasks that are still to be split.
     whole: Queue,
-    /// Gangs that let other tasks go first, by the time at which that ends.
+    /// Gangs that currently let other tasks go first, by the end of that time.
     aside: BTreeSet<(i64, TaskId)>,
     /// Tasks with units that any lane may take.
     open: Queue,
-    /// Tasks with units of a lane's own share, by lane.
+    /// Tasks with units in a lane's own share, by lane.
     shares: Shares,
 }
 
@@ -128,18 +129,18 @@ struct Queues {
 struct LaneTasks {
     /// Totals of the units that only this lane may take.
     queues: Vec<LaneQueue>,
-    /// Recent busy time of each lane, counted if the policy asks for it.
+    /// Recent busy time of each lane, counted only if the policy uses it.
     busy: Vec<Busy>,
-    /// Time that each lane has in reserve for tasks while it has ticks.
+    /// The reserve of each lane: time for tasks while it has ticks.
     reserves: Vec<Reserve>,
 }
 
-/// Number of waiting tasks, and the numbers of the next task and slice.
+/// Number of waiting tasks, and the next numbers of tasks and slices.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Numbers {
-    /// Tasks with units that are still to be begun.
+    /// Tasks with units that have not begun.
     waiting: i32,
-    /// Lowest number that the next request may have.
+    /// Lowest allowed number for the next request.
     task_next: TaskId,
     /// Number of the next slice.
     slice_next: i64,
@@ -188,7 +189,7 @@ impl Risk {
         self.tasks.len()
     }
 
-    /// Number of tasks with units that are still to be begun.
+    /// Number of tasks with units that have not begun.
     pub(crate) fn tasks_waiting(&self) -> i32 {
         self.numbers.waiting
     }
@@ -202,7 +203,7 @@ impl Risk {
         self.tenants.quotas.loads()
     }
 
-    /// Lowest number that the next request may have.
+    /// Lowest allowed number for the next request.
     pub(crate) fn task_next(&self) -> TaskId {
         self.numbers.task_next
     }
@@ -239,8 +240,8 @@ impl Risk {
         self.tasks.get_mut(&task).expect("only known tasks are in queues and on lanes")
     }
 
-    /// Initial quanta of a task: the fewest among its tenant's queued tasks of the class. So neither the new task nor
-    /// the others have to wait for all of the rest.
+    /// Initial quanta of a task: the fewest among its tenant's queued tasks of the class. So the new task neither
+    /// passes the others for long nor waits until they are done.
     fn first_quanta(&self, class: TaskClass, tenant: &Name) -> i64 {
         let queues = [&self.queues.whole, &self.queues.open].into_iter().chain(self.queues.shares.iter());
         queues.filter_map(|queue| queue.quanta(class, tenant)).min().unwrap_or(0)
@@ -263,7 +264,7 @@ impl Risk {
         }
     }
 
-    /// Kind under which a task waits; empty if the policy does not choose among kinds.
+    /// Kind under which a task is queued; empty if the policy does not distinguish kinds.
     fn kind_of(&self, task: &Task) -> Name {
         self.kind_under(self.policy, task)
     }
@@ -275,8 +276,8 @@ impl Risk {
         }
     }
 
-    /// Predicted time of a task's rest on the fastest class of ready lanes, in nanoseconds; 0 if unknown, or if the
-    /// policy does not ask.
+    /// Predicted time of a task's rest on the fastest class of ready lanes, in nanoseconds; 0 if it is unknown or not
+    /// used.
     fn rest_ns(&self, task: &Task, lanes: &Lanes) -> i64 {
         self.rest_ns_under(self.policy.order(), task, lanes)
     }
@@ -293,7 +294,7 @@ impl Risk {
         lanes.ready_classes().filter_map(on).min().unwrap_or(0)
     }
 
-    /// Removes a task from all queues before it changes, and returns its tenant's turn in them.
+    /// Removes a task from all queues before it changes. Returns its tenant's turn in them.
     fn dequeue(&mut self, task: TaskId) -> Turn {
         let task = &self.tasks[&task];
         let (kind, turn, due) = (self.kind_of(task), self.turn(task), task.due(self.policy.order()));
@@ -321,7 +322,7 @@ impl Risk {
         self.enqueue_at(task, &self.turn(&self.tasks[&task]));
     }
 
-    /// Adds a task like `enqueue`, given its tenant's turn.
+    /// Adds a task as `enqueue` does, given its tenant's turn.
     fn enqueue_at(&mut self, task: TaskId, turn: &Turn) {
         let task = &self.tasks[&task];
         let (kind, due) = (self.kind_of(task), task.due(self.policy.order()));
@@ -347,8 +348,8 @@ impl Risk {
         }
     }
 
-    /// Adds to the service of a task's tenant, and moves the tenant to its new turn in every queue. Returns that turn,
-    /// which is the old one if the order is not fair. The task itself must be in no queue.
+    /// Adds to the service of a task's tenant, and moves the tenant to its new turn in every queue. Returns that turn;
+    /// it is the old one if the order is not fair. The task itself must be in no queue.
     fn charge(&mut self, task: TaskId, old: Turn, weighted_ns: i64, hash: &mut StateHash) -> Turn {
         let accounts = &mut self.tenants.accounts;
         if !self.policy.order().is_fair() {
@@ -455,7 +456,7 @@ fn refuse(risk: &Risk, config: &RiskConfig, arrived: &TaskArrived, at_ns: i64) -
     if tasks >= tasks_max || (tasks > 0 && bytes > bytes_max) {
         return Some(reject);
     }
-    // Critical tasks are admitted however long others wait.
+    // Critical tasks are admitted however long other tasks wait.
     let limit = match &risk.congestion {
         Some(congestion) if arrived.class != TaskClass::Critical => congestion.limit(tasks_max.into()),
         _ => tasks_max.into(),
@@ -483,13 +484,13 @@ fn refuse(risk: &Risk, config: &RiskConfig, arrived: &TaskArrived, at_ns: i64) -
     }
 }
 
-/// Time at which to check for standing delay again, even without further input; `i64::MAX` if the watch is off.
+/// Time of the next check for standing delay, even without further input; `i64::MAX` if the watch is off.
 pub(crate) fn shed_at_ns(life: &Life) -> i64 {
     let next_ns = |congestion: &Congestion| congestion.next_ns(&life.config.risk.queues, life.clock.at_ns);
     life.risk.congestion.as_ref().map_or(i64::MAX, next_ns)
 }
 
-/// Sheds tasks that have not begun, if tasks have waited for too long.
+/// Sheds tasks that have not begun, if there is a standing delay.
 pub(crate) fn shed(life: &mut Life, decisions: &mut Vec<Decision>) {
     let Life { risk, lanes, config, hash, learnt, clock, step: Step { room, .. }, .. } = life;
     let at_ns = clock.at_ns;
@@ -510,7 +511,7 @@ pub(crate) fn shed(life: &mut Life, decisions: &mut Vec<Decision>) {
     }
 }
 
-/// Switches to another policy: tasks wait in its order, and the state of the previous policy is dropped.
+/// Switches to another policy: tasks are queued in its order, and the previous policy's state is dropped.
 pub(crate) fn choose_policy(life: &mut Life, policy: TaskPolicy) {
     let Life { risk, lanes, hash, learnt, .. } = life;
     let tasks: Vec<_> = risk.tasks.keys().copied().collect();
@@ -532,7 +533,7 @@ pub(crate) fn choose_policy(life: &mut Life, policy: TaskPolicy) {
     }
 }
 
-/// Asks for prices if the policy wants them and something has changed since the last question.
+/// Asks for prices if the policy uses them and something has changed since the last question.
 pub(crate) fn ask_prices(life: &mut Life, decisions: &mut Vec<Decision>) {
     if wants_prices(life) {
         let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, .. } = life;
@@ -541,12 +542,12 @@ pub(crate) fn ask_prices(life: &mut Life, decisions: &mut Vec<Decision>) {
     }
 }
 
-/// Takes the prices that answer the last question.
+/// Stores the prices that answer the last question.
 pub(crate) fn priced(life: &mut Life, priced: &Priced) {
     life.risk.prices.answer(priced, &mut life.hash);
 }
 
-/// Books a slice as done: its service, the progress of its task, and what its duration teaches.
+/// Books a slice as done: charges its service, updates its task, and learns from its duration.
 pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<Decision>) {
     let Life { risk, lanes, config, hash, learnt: known, clock: Clock { at_ns, .. }, .. } = &mut *life;
     if let Some(live) = &mut known.later.autoscale {
@@ -568,7 +569,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
         risk.lanes.busy[done.lane as usize].add(lane, *at_ns, done.service_ns, hash);
     }
     let Some(id) = slice.task else { return };
-    // The task's place among those of its tenant may change.
+    // The task's place among its tenant's tasks may change.
     let turn = risk.dequeue(id);
     let task = risk.tasks.get_mut(&id).expect("slices of forgotten tasks are for nothing");
     let cost = task.cost(slice.units.count());
@@ -604,7 +605,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
             slices: drifted.slices,
         }));
     }
-    // The predicted service was charged when the slice began; only the difference is left.
+    // The predicted service was charged when the slice began; only the difference is charged now.
     let weighted_ns = risk.tenants.accounts.weighted_ns(&task.spec.tenant, done.service_ns);
     let rest_ns = risk.rest_ns(&risk.tasks[&id], lanes);
     let task = risk.task_mut(id);
@@ -614,7 +615,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
     risk.enqueue_at(id, &turn);
 }
 
-/// Removes a task that the shell withdraws.
+/// Removes a task that the shell has withdrawn.
 pub(crate) fn drop_task(life: &mut Life, task: TaskId) {
     let Life { risk, lanes, hash, learnt, .. } = life;
     risk.forget(task, lanes, learnt, hash);
@@ -630,7 +631,7 @@ pub(crate) fn drop_partition(life: &mut Life, partition: PartitionId) {
     }
 }
 
-/// Opens a lane's shares of tasks to all lanes. The lane finishes the slice that it works on.
+/// Opens a lane's shares of tasks to all lanes. The lane finishes its running slice.
 pub(crate) fn reopen_shares(life: &mut Life, lane: LaneId) {
     let Life { risk, hash, learnt, .. } = life;
     if let Some(bandit) = &mut learnt.bandit {
@@ -673,7 +674,7 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
     }
 }
 
-/// Expires tasks that are past their deadline, as far as the step has room, and then finishes a complete task.
+/// Expires tasks whose deadlines have passed, as far as the step has room. Then finishes a complete task.
 pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
     let Life { risk, lanes, hash, learnt, clock, step: Step { room, .. }, .. } = life;
     let at_ns = clock.at_ns;

@@ -1,4 +1,4 @@
-//! Predictor of a slice's time on lanes of a class, by its size: the mean, and a bound that 19 of 20 slices keep.
+//! Predictor of a slice's time on lanes of a class, by the slice's size: the mean, and a bound for 19 of 20 slices.
 //!
 //! ```text
 //!   a size that was seen often enough      its own mean and upper quantile, in proportion to cost within a power of two
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A least-squares line needs five sums. They lose a share with each slice, so that old slices count ever less. This is
-//! the recursive form with a forgetting factor, and the sums are its information matrix. All numbers are integers;
-//! logarithms have 16 bits after the point. Slices that repeatedly take longer than predicted, or shorter, are a drift:
-//! the estimate is forgotten, and the caller reports it. The test is a two-sided cumulative sum of the errors'
+//! recursive least squares with a forgetting factor; the sums are its information matrix. All numbers are integers;
+//! logarithms have 16 bits after the point. If slices repeatedly take longer than predicted, or shorter, that is a
+//! drift: the estimate is forgotten, and the caller reports it. The test is a two-sided cumulative sum of the errors'
 //! logarithms (Page 1954). The module owns the estimate; it must not know who works or for whom.
 
 use serde::{Deserialize, Serialize};
@@ -19,37 +19,37 @@ use crate::config::DURATION_NS_MAX;
 use crate::log2::{FRACTION_BITS, exp2, log2_16};
 use crate::ratio::mul_div;
 
-/// Bits after the point of logarithms here.
+/// Bits after the point of logarithms in this module.
 const POINT: u32 = 16;
 const ONE: i64 = 1 << POINT;
-/// Share by which a slice moves the mean of its size: 1/8.
+/// Share by which a slice moves the mean for its size: 1/8.
 const SMOOTHING: i64 = 8;
-/// Slices of a size after which its own mean is used.
+/// Slices of a size after which the size's own mean is used.
 const SAMPLES_MIN: i64 = 4;
-/// The upper bound rises by this part of the spread if a slice exceeds it, and otherwise falls by a nineteenth of that.
-/// So one slice in twenty exceeds it.
+/// Part of the spread by which the upper bound rises if a slice exceeds it. Otherwise it falls by a nineteenth of that,
+/// so that one slice in twenty exceeds it.
 const UPPER_STEP: i64 = 2;
 const UPPER_ODDS: i64 = 19;
-/// Weight of a sample in the sums, and the share that they lose with each: 1/32.
+/// Weight of a sample in the sums. Below: inverse of the share that the sums lose with each sample, 1/32.
 const WEIGHT: i64 = 1 << 10;
 const FORGETTING: i64 = 32;
 /// Least variance of the logarithms of cost for a usable line, in squares of a power of two: 1/16.
 const VARIANCE_MIN: i128 = (1 << (2 * POINT)) / 16;
-/// Errors within a quarter of a power of two do not count, and one error counts for at most two powers. More than two
-/// powers in all are a drift.
+/// Errors within a quarter of a power of two do not count; one error counts for at most two powers above that. A sum
+/// above two powers is a drift.
 const DRIFT_FREE: i64 = ONE / 4;
 const DRIFT_ONE_MAX: i64 = 2 * ONE;
 const DRIFT_MAX: i64 = 2 * ONE;
 /// Greatest slope of a line: time in proportion to the square of the cost.
 const SLOPE_MAX: i128 = 2 * ONE as i128;
-/// Mean deviations above the mean that bound about 19 of 20 values of a normal distribution.
+/// Number of mean deviations above the mean that bound about 19 of 20 values of a normal distribution.
 const UPPER_DEVIATIONS: i64 = 2;
 
 /// Predicted time of a slice, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Prediction {
     pub(crate) mean_ns: i64,
-    /// Bound that 19 of 20 slices keep.
+    /// Bound that 19 of 20 slices do not exceed.
     pub(crate) upper_ns: i64,
 }
 
@@ -72,12 +72,13 @@ struct Size {
     samples: i64,
     mean_cost: i64,
     mean_ns: i64,
-    /// Mean deviation from the mean.
+    /// Mean absolute deviation from the mean.
     spread_ns: i64,
     upper_ns: i64,
 }
 
-/// Sums over slices, where x is the logarithm of cost and y that of time; and the mean deviation from the line.
+/// Sums over slices, where x is the logarithm of cost and y that of time. Also the mean absolute deviation from the
+/// line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Line {
     weight: i64,
@@ -111,7 +112,7 @@ impl Predictor {
         self.sizes.binary_search_by_key(&log2, |size| size.log2).ok().map(|index| &self.sizes[index])
     }
 
-    /// Learns from the time of a slice. Returns the forgotten estimate if it had drifted, and otherwise `None`.
+    /// Learns from the time of a slice. Returns the old estimate if it had drifted and is forgotten, otherwise `None`.
     pub(crate) fn learn(&mut self, cost: i64, service_ns: i64) -> Option<Drifted> {
         let service_ns = service_ns.clamp(1, DURATION_NS_MAX);
         let service_log = log(service_ns);
@@ -136,7 +137,7 @@ impl Predictor {
         drifted
     }
 
-    /// Hash of everything here.
+    /// Hash of the estimate.
     pub(crate) fn hash(&self) -> u64 {
         let Self { sizes, line, above, below, samples } = self;
         let sizes = sizes.iter().flat_map(|size| {
@@ -168,7 +169,7 @@ impl Size {
 
     fn learn(&mut self, cost: i64, service_ns: i64) {
         self.samples = (self.samples + 1).min(SAMPLES_MIN);
-        // Time scaled to the mean cost of the size.
+        // Measured time, scaled to the mean cost of the size.
         let scaled_ns = proportion(service_ns, self.mean_cost, cost);
         let step_ns = (self.spread_ns / UPPER_STEP).max(1);
         self.upper_ns = match scaled_ns > self.upper_ns {
@@ -178,7 +179,7 @@ impl Size {
         self.spread_ns += ((scaled_ns - self.mean_ns).abs() - self.spread_ns) / SMOOTHING;
         self.mean_ns = (self.mean_ns + (scaled_ns - self.mean_ns) / SMOOTHING).max(1);
         let mean_cost = self.mean_cost + (cost - self.mean_cost) / SMOOTHING;
-        // Times scale with the mean cost.
+        // Times are scaled to the new mean cost.
         for time_ns in [&mut self.mean_ns, &mut self.spread_ns, &mut self.upper_ns] {
             *time_ns = proportion(*time_ns, mean_cost, self.mean_cost);
         }
@@ -214,7 +215,7 @@ impl Line {
         }
     }
 
-    /// The line's y at x; `None` if costs differ too little for a line.
+    /// The line's y at x; `None` if the costs differ too little for a line.
     fn at(&self, x: i64) -> Option<i64> {
         let [weight, sum_x, sum_y, xx, xy] = [self.weight, self.x, self.y, self.xx, self.xy].map(i128::from);
         let determinant = weight * xx - sum_x * sum_x;
@@ -247,7 +248,7 @@ mod tests {
         predictor
     }
 
-    /// Slices of cost 1,000 with times spread evenly from 0.875 to 1.125 ms.
+    /// Slices of cost 1,000 whose times are evenly spread from 0.875 to 1.125 ms.
     fn noisy(number: i64) -> (i64, i64) {
         (1_000, 875_000 + xxh3_64(&number.to_le_bytes()).cast_signed().rem_euclid(250_000))
     }
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_size_that_was_never_seen_is_on_the_line() {
-        // Launches take 20 µs, and a unit of cost a microsecond.
+        // A launch takes 20 µs, and a unit of cost 1 µs.
         let sizes = [1_000, 4_000, 16_000].into_iter().cycle().take(60);
         let predictor = learnt(sizes.map(|cost| (cost, 20_000 + 1_000 * cost)));
         let error = |cost: i64| {

@@ -24,20 +24,20 @@ use crate::policy::task::Offer;
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Most kinds in a question: those with the most work.
+/// Most kinds in a question; the kinds with the most work are kept.
 pub(crate) const KINDS_MAX: usize = 64;
-/// Most kinds whose arrivals are counted. A further one replaces the kind with the least cost.
+/// Most kinds whose arrivals are counted. A further kind replaces the one with the least cost.
 const DEMANDS_MAX: usize = 1_024;
-/// Share that earlier arrivals lose with each look: 1/8.
+/// Share that earlier arrivals lose at each check: 1/8.
 const SMOOTHING: i64 = 8;
-/// Relative change of a share of work, or of a rate, beyond which a new question is asked: 1/10.
+/// Inverse of the relative change of a share of work, or of a rate, above which a new question is asked: 1/10.
 const CHANGE: i128 = 10;
-/// Least change of a share of work that leads to a new question, in parts per million.
+/// Least change of a share of work that causes a new question, in parts per million.
 const SHARE_MIN_PPM: i128 = 10_000;
 const PPM: i128 = 1_000_000;
-/// Most powers of two by which lane time counts as worth more on another kind, with 16 bits after the point.
+/// Greatest result of [`Prices::forgone`]: four powers of two, with 16 bits after the point.
 const FORGONE_MAX: i64 = 4 << 16;
-/// Most cost that counts for a kind, so that no sum leaves its range.
+/// Greatest cost that counts for a kind, so that sums do not overflow.
 const COST_MAX: i64 = 1 << 60;
 
 /// Known prices, demand and the last question.
@@ -45,10 +45,10 @@ const COST_MAX: i64 = 1 << 60;
 pub(crate) struct Prices {
     known: BTreeMap<Name, Known>,
     demands: BTreeMap<Name, Demand>,
-    /// The last question, with the kinds that its answer names by position.
+    /// The last question, whose kinds the answer identifies by position.
     asked: Option<AskPrices>,
     question_next: i64,
-    /// Time of the next look.
+    /// Time of the next check.
     next_ns: i64,
     contribution: u64,
 }
@@ -76,8 +76,8 @@ impl Prices {
         self.known.get(key).map_or(0, |known| known.price)
     }
 
-    /// Powers of two by which lane time of a class is worth more on another kind than here, with 16 bits after the
-    /// point. It is at most [`FORGONE_MAX`], and 0 if unknown. A price of 0 counts as none.
+    /// Powers of two by which lane time of a class is worth more on another kind, with 16 bits after the point. It is
+    /// at most [`FORGONE_MAX`], and 0 if unknown. A price of 0 counts as no price.
     pub(crate) fn forgone(&self, rates: &Rates, class: ClassId, key: &str) -> i64 {
         let offer =
             |key: &str, price| Offer { price, fs_per_cost: rates.fs_per_cost(class, key), turn_ns: 0 };
@@ -116,7 +116,7 @@ impl Prices {
         hash.replace(&mut demand.contribution, now);
     }
 
-    /// Asks for new prices if it is time to, and if something has changed.
+    /// Asks for new prices if a check is due and something has changed.
     pub(crate) fn look(
         &mut self,
         at_ns: i64,
@@ -153,7 +153,7 @@ impl Prices {
         asks
     }
 
-    /// The question as it would be asked now; `None` if no lane gets work.
+    /// The question in the present state; `None` if no lane gets work.
     fn ask(&self, lanes: &Lanes, rates: &Rates) -> Option<AskPrices> {
         let mut classes: BTreeMap<ClassId, i32> = BTreeMap::new();
         let serving = Serving::of(lanes);
@@ -167,7 +167,7 @@ impl Prices {
         };
         let mut kinds: Vec<_> = self.demands.iter().filter_map(demand).collect();
         if kinds.len() > KINDS_MAX {
-            // A stable sort: among equals the first by name stays.
+            // The sort is stable: among equals, the first by name is kept.
             kinds.sort_by_key(|kind| std::cmp::Reverse(work_fs(kind)));
             kinds.truncate(KINDS_MAX);
             kinds.sort_by(|one, other| one.rate_key.cmp(&other.rate_key));
@@ -176,7 +176,7 @@ impl Prices {
         (!lanes.is_empty()).then_some(AskPrices { question: self.question_next, lanes, kinds })
     }
 
-    /// Takes the answer to the last question; the answer to another one changes nothing.
+    /// Stores the answer to the last question; an answer to an older one changes nothing.
     pub(crate) fn answer(&mut self, priced: &Priced, hash: &mut StateHash) {
         let Some(asked) = self.question(priced.question) else { return };
         let kinds: Vec<Name> = asked.kinds.iter().map(|kind| kind.rate_key.as_str().into()).collect();
@@ -193,7 +193,7 @@ impl Prices {
         }
     }
 
-    /// Forgets everything but the number of the next question.
+    /// Forgets everything except the number of the next question.
     pub(crate) fn clear(&mut self, hash: &mut StateHash) {
         let Self { known, demands, question_next, contribution, .. } = std::mem::take(self);
         known.into_values().for_each(|known| hash.remove(known.contribution));
@@ -202,7 +202,7 @@ impl Prices {
         self.refresh(hash);
     }
 
-    /// Hash of the question; 0 before the first look.
+    /// Hash of the question; 0 before the first check.
     fn hash(&self) -> u64 {
         if (self.next_ns, self.question_next) == (0, 0) {
             return 0;
@@ -223,7 +223,7 @@ impl Prices {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of everything here, computed by walking over it.
+    /// Hash of prices, demand and question, computed by walking over them.
     pub(crate) fn walked_hash(&self) -> u64 {
         let known = self.known.iter().map(|(key, known)| hash_of(Component::Price, key, known.price));
         let demands = self.demands.iter().map(|(key, demand)| hash_of(Component::Demand, key, demand.cost));
@@ -237,7 +237,7 @@ fn work_fs(kind: &KindDemand) -> i128 {
     i128::from(kind.cost) * i128::from(fastest)
 }
 
-/// True if lanes or kinds have changed, or a share of work or a rate by more than a tenth.
+/// True if lanes or kinds have changed, or if a share of work or a rate has changed by more than a tenth.
 fn is_changed(before: &AskPrices, now: &AskPrices) -> bool {
     let keys = |question: &AskPrices| -> Vec<String> {
         question.kinds.iter().map(|kind| kind.rate_key.clone()).collect()
@@ -247,7 +247,7 @@ fn is_changed(before: &AskPrices, now: &AskPrices) -> bool {
     }
     let total = |question: &AskPrices| question.kinds.iter().map(work_fs).sum::<i128>().max(1);
     let (total_before, total_now) = (total(before), total(now));
-    // Work has up to 2^123 fs: shares are computed with parts of the total, so that nothing overflows.
+    // Work can reach 2^123 fs: shares are computed from parts of the total, so that nothing overflows.
     let share_ppm = |kind: &KindDemand, total: i128| work_fs(kind) / (total / PPM).max(1);
     before.kinds.iter().zip(&now.kinds).any(|(before, now)| {
         let (share_before, share_now) = (share_ppm(before, total_before), share_ppm(now, total_now));
@@ -267,8 +267,8 @@ mod tests {
 
     const CLASS: ClassId = ClassId::of_kind(LaneKind::Host);
 
-    /// Results of `forgone` for four kinds at these prices. A unit of the first three took a microsecond; the last was
-    /// never done.
+    /// Results of `forgone` for four kinds at these prices. A unit of the first three took a microsecond; no unit of
+    /// the last was ever done.
     fn forgone(prices: [i64; 4]) -> [i64; 4] {
         let kinds = ["a", "b", "c", "unknown"];
         let (mut rates, mut hash) = (Rates::new(2, false), StateHash::default());
@@ -285,7 +285,7 @@ mod tests {
     fn what_is_forgone_is_known_of_kinds_with_prices_and_rates_and_has_a_limit() {
         let one = 1 << 16;
         assert_eq!(forgone([400, 200, 100, i64::MAX]), [0, one, 2 * one, 0]);
-        // Nothing is known without a price; sixteen times as much and more counts as sixteen times.
+        // Without a price nothing is known; a worth of sixteen times or more counts as sixteen times.
         assert_eq!(forgone([1 << 40, 0, 1, 0]), [0, 0, FORGONE_MAX, 0]);
         assert_eq!(forgone([7, 7, 7, 7]), [0; 4]);
         assert_eq!(forgone([0; 4]), [0; 4]);

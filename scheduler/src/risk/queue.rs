@@ -9,7 +9,7 @@ use warptape_events::journal::{LaneId, TaskClass, TaskId};
 
 use crate::name::Name;
 
-/// Place of a tenant in a class. Turns compare in the order in which lanes choose.
+/// Place of a tenant in a class. Turns are ordered as lanes choose.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Turn {
     pub(crate) class: TaskClass,
@@ -21,21 +21,21 @@ pub(crate) struct Turn {
 /// Place of a task among those of its tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Due {
-    /// Service quanta consumed so far, on top of the fewest among the tenant's tasks when this one arrived.
+    /// Service quanta consumed so far, plus the fewest quanta among the tenant's tasks when this one arrived.
     pub(crate) quanta: i64,
-    /// Time by which the task is ordered; `i64::MAX` if there is none.
+    /// Time that orders tasks with equal quanta; `i64::MAX` if there is none.
     pub(crate) due_ns: i64,
     /// Number of the task; numbers rise with arrival.
     pub(crate) task: TaskId,
 }
 
-/// Tasks with units to take: by kind if the policy chooses among kinds, otherwise all together.
+/// Tasks with units to take: by kind if the policy distinguishes kinds, otherwise all together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Queue {
     kinds: BTreeMap<Name, KindQueue>,
 }
 
-/// For each lane a queue of the tasks with units that only this lane may take.
+/// For each lane, a queue of the tasks with units that only this lane may take.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "Vec<Queue>")]
 pub(crate) struct Shares {
@@ -47,14 +47,14 @@ pub(crate) struct Shares {
 /// The first task of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head<'a> {
-    /// The kind; empty if the policy does not choose among kinds.
+    /// The kind; empty if the policy does not distinguish kinds.
     pub(crate) kind: &'a Name,
     pub(crate) turn: &'a Turn,
     pub(crate) due: Due,
 }
 
 impl Head<'_> {
-    /// Compares in the order in which lanes choose.
+    /// Compares two heads; the lesser one is chosen first.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         (self.turn, self.due).cmp(&(other.turn, other.due))
     }
@@ -63,7 +63,7 @@ impl Head<'_> {
 /// Tasks of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct KindQueue {
-    /// Tenants that have tasks here.
+    /// Tenants that have tasks of this kind.
     turns: BTreeSet<Turn>,
     tasks: BTreeMap<(TaskClass, Name), BTreeSet<Due>>,
 }
@@ -77,17 +77,17 @@ impl Shares {
         &self.by_lane[lane as usize]
     }
 
-    /// True if no lane has any.
+    /// True if no lane has such tasks.
     pub(crate) fn are_empty(&self) -> bool {
         self.tasks == 0
     }
 
-    /// All queues; none if all are empty.
+    /// All queues; empty if all queues are empty.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Queue> {
         self.by_lane.iter().filter(|_| self.tasks > 0)
     }
 
-    /// All queues, mutable; none if all are empty.
+    /// All queues, mutable; empty if all queues are empty.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
         let lanes = if self.tasks == 0 { 0 } else { self.by_lane.len() };
         self.by_lane[..lanes].iter_mut()
@@ -98,7 +98,7 @@ impl Shares {
         self.tasks += usize::from(self.by_lane[lane as usize].insert(kind, turn, due));
     }
 
-    /// Removes a task, if it is there.
+    /// Removes a task if it is in the queue.
     pub(crate) fn remove(&mut self, lane: LaneId, kind: &Name, turn: &Turn, due: Due) {
         self.tasks -= usize::from(self.by_lane[lane as usize].remove(kind, turn, due));
     }
@@ -118,7 +118,7 @@ impl From<Vec<Queue>> for Shares {
 }
 
 impl Queue {
-    /// Inserts a task, given its tenant's turn. Returns true if it was not here yet.
+    /// Inserts a task, given its tenant's turn. Returns true if it was not in the queue yet.
     pub(crate) fn insert(&mut self, kind: &Name, turn: &Turn, due: Due) -> bool {
         let kind = match self.kinds.get_mut(kind) {
             Some(known) => known,
@@ -131,7 +131,7 @@ impl Queue {
         tasks.insert(due)
     }
 
-    /// Removes a task, if it is here. Returns true if it was.
+    /// Removes a task if it is in the queue. Returns true if it was.
     pub(crate) fn remove(&mut self, kind: &Name, turn: &Turn, due: Due) -> bool {
         let Some(known) = self.kinds.get_mut(kind) else { return false };
         let account = (turn.class, turn.tenant.clone());
@@ -147,7 +147,7 @@ impl Queue {
         was_there
     }
 
-    /// Moves a tenant, if it is here, to its new turn.
+    /// Moves a tenant to its new turn, if it has tasks in the queue.
     pub(crate) fn replace(&mut self, old: &Turn, new: &Turn) {
         for kind in self.kinds.values_mut() {
             if kind.turns.remove(old) {
@@ -162,7 +162,7 @@ impl Queue {
 
     /// True if there are critical tasks.
     pub(crate) fn has_critical(&self) -> bool {
-        // Critical tasks are of the most urgent class.
+        // The critical class is the most urgent one.
         self.first_class() == Some(TaskClass::Critical)
     }
 
@@ -207,8 +207,8 @@ impl Queue {
         })
     }
 
-    /// Number of tasks that a lane would draw from. These are the first `most` of the head's class, and the head itself
-    /// if it is not among them. The head must be in this queue.
+    /// Number of tasks among which a lane draws: the first `most` of the head's class, plus the head if it is not among
+    /// them. The head must be in this queue.
     pub(crate) fn count_with(&self, head: &Head<'_>, most: usize) -> usize {
         let class = head.turn.class;
         let mut count = 0;

@@ -1,4 +1,4 @@
-//! Work that waits for each lane alone: the tasks that were assigned or split to it, and their cost.
+//! Work that waits for one lane only: the tasks, or shares of tasks, assigned to it, and their cost.
 //!
 //! The module owns the sums, and the view of lanes that push policies have; it must not choose.
 
@@ -17,10 +17,10 @@ use crate::state_hash::{Component, StateHash, hash_component};
 /// Length of the window over which utilisation is measured, in nanoseconds.
 const WINDOW_NS: i64 = 1_000_000_000;
 const PPM: i128 = 1_000_000;
-/// Femtoseconds in a second: a lane's speed is the units of cost that it does in one.
+/// Femtoseconds in a second. A lane's speed is the number of units of cost that it does in a second.
 const SECOND_FS: i64 = 1_000_000_000_000_000;
 
-/// Work that waits for one lane alone.
+/// Work that waits for one lane only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneQueue {
     tasks: i64,
@@ -45,14 +45,14 @@ impl LaneQueue {
         }
     }
 
-    /// Time that the lane is predicted to take for it, in nanoseconds.
+    /// Predicted time of the lane for this work, in nanoseconds.
     pub(super) fn backlog_ns(&self, lane: &Lane, rates: &Rates) -> i64 {
         let of_kind =
             |(key, cost): (&Name, &i64)| rates.expected_ns(lane.class, lane.weight.current, key, *cost);
         self.costs.iter().map(of_kind).fold(0, i64::saturating_add).min(DURATION_NS_MAX)
     }
 
-    /// The view that a push policy has of the lane with this queue, for a task.
+    /// The lane with this queue, as a push policy sees it for a task.
     pub(crate) fn view(&self, lane: &Lane, task: &Task, rates: &Rates, busy: &Busy, at_ns: i64) -> LaneView {
         let key = &task.spec.rate_key;
         let fs_per_cost = rates.fs_per_cost(lane.class, key);
@@ -86,7 +86,7 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    /// Counts a finished slice that took so long.
+    /// Counts a finished slice with this duration.
     pub(crate) fn add(&mut self, lane: &Lane, at_ns: i64, service_ns: i64, hash: &mut StateHash) {
         let (begin_ns, in_last_ns) = self.window(at_ns);
         let in_window_ns = if begin_ns == self.begin_ns { self.in_window_ns } else { 0 };
@@ -96,12 +96,12 @@ impl Busy {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Forgets all of it.
+    /// Forgets the busy time.
     pub(crate) fn clear(&mut self, hash: &mut StateHash) {
         hash.remove(std::mem::take(self).contribution);
     }
 
-    /// Hash of it; 0 before the first slice.
+    /// Hash of the busy time; 0 before the first slice.
     pub(crate) fn hash(&self, lane: &Lane) -> u64 {
         match (self.begin_ns, self.in_window_ns, self.in_last_ns) {
             (0, 0, 0) => 0,
@@ -111,7 +111,7 @@ impl Busy {
         }
     }
 
-    /// Start of the window that contains a time, and the work in the window before.
+    /// Start of the window that contains a time, and the busy time of the window before it.
     fn window(&self, at_ns: i64) -> (i64, i64) {
         let begin_ns = at_ns - at_ns % WINDOW_NS;
         let in_last_ns = match begin_ns - self.begin_ns {
@@ -128,7 +128,8 @@ impl Busy {
         (i128::from(in_last_ns) * PPM / i128::from(WINDOW_NS)).clamp(0, PPM) as i64
     }
 
-    /// Utilisation in the last second, in parts per million; the window before counts by the part of it in that second.
+    /// Utilisation in the last second, in parts per million. The previous window counts with the part of it that lies
+    /// in that second.
     fn utilization_ppm(&self, at_ns: i64) -> i64 {
         let (begin_ns, in_last_ns) = self.window(at_ns);
         let in_window_ns = if begin_ns == self.begin_ns { self.in_window_ns } else { 0 };

@@ -1,4 +1,4 @@
-//! Quotas: how many tasks of each tenant may be known at a time, and how often it may ask.
+//! Quotas: how many tasks of a tenant may be known at a time, and how often it may send requests.
 //!
 //! ```text
 //!                 all tasks (tasks_max)
@@ -8,12 +8,12 @@
 //!     alice     bob          a tenant's tasks count at its own quota and at each above it
 //! ```
 //!
-//! Each quota *claims* its tasks, and at least the part of its guarantee that it does not lend. A task fits if no quota
-//! on its way up is at its limit, and if the claims of the topmost quotas still fit together. So the part that is
-//! guaranteed and not lent is always available. The lent part is open to all; quotas of the same parent use it first,
-//! as far as the parent does not lend it too. This is the cohort of Kueue without preemption: lent capacity comes back
-//! when its tasks are done. Rates are counted by the generic cell rate algorithm (ITU-T I.371). The module owns counts
-//! and times; it must not know what a task is.
+//! Each quota *claims* its tasks, and at least the part of its guarantee that it does not lend. A task fits if its
+//! quota and those above it are below their limits, and the claims of the topmost quotas still fit together. So the
+//! part that is guaranteed and not lent is always available. The lent part is open to all tenants; quotas of the same
+//! parent use it first, unless the parent lends it as well. This is the cohort of Kueue without preemption: lent
+//! capacity returns when its tasks are done. Rates are counted by the generic cell rate algorithm (ITU-T I.371). The
+//! module owns counts and times; it must not know what a task is.
 
 use std::collections::BTreeMap;
 
@@ -39,18 +39,18 @@ pub(crate) struct Quotas {
 struct Node {
     name: Name,
     parent: Option<usize>,
-    /// Tasks that it claims at least.
+    /// Least number of tasks that it claims.
     reserved: i64,
-    /// Most tasks that it may have; 0: as many as fit.
+    /// Most tasks that it may have; 0: no limit of its own.
     limit: i64,
-    /// Time between requests in the long run and, below, how much sooner one may come; 0: as often as it likes.
+    /// Long-run time between requests; 0: no limit. Below: by how much a request may come sooner.
     period_ns: i64,
     tolerance_ns: i64,
-    /// Tasks of the quota and of those below it.
+    /// Tasks of the quota and of the quotas below it.
     tasks: i64,
-    /// Claims of quotas below it, plus its own tasks.
+    /// Claims of the quotas below it, plus its own tasks.
     filled: i64,
-    /// Time at which the next request is expected in the long run.
+    /// Earliest time of the next request at the long-run rate.
     expected_ns: i64,
     contribution: u64,
 }
@@ -60,9 +60,9 @@ struct Node {
 pub(crate) enum Refusal {
     /// A quota has reached its limit.
     Limit { quota: Name, tasks: i64, limit: i64 },
-    /// There is room, but it is guaranteed to others: the tasks claimed, and the most that may be known.
+    /// There is room, but it is guaranteed to other tenants: `claimed` tasks of at most `tasks_max`.
     Guaranteed { quota: Name, claimed: i64, tasks_max: i64 },
-    /// Requests come faster than at this rate per second in the long run.
+    /// Requests come faster than this long-run rate per second.
     Rate { quota: Name, rate_per_s: i64 },
 }
 
@@ -118,7 +118,7 @@ impl Quotas {
         quotas
     }
 
-    /// Name, tasks and limit of each quota; a limit of 0 is none.
+    /// Name, tasks and limit of each quota; a limit of 0 means none.
     pub(crate) fn loads(&self) -> impl Iterator<Item = QuotaLoad<'_>> {
         self.nodes.iter().map(|node| QuotaLoad { name: &node.name, tasks: node.tasks, limit: node.limit })
     }
@@ -134,7 +134,7 @@ impl Quotas {
         std::iter::successors(own, |index| self.nodes[*index].parent)
     }
 
-    /// Checks whether a further task of a tenant fits, if at most `tasks_max` tasks may be known in all.
+    /// Checks whether one more task of a tenant fits, if at most `tasks_max` tasks may be known in total.
     pub(crate) fn check(&self, tenant: &str, tasks_max: i64, at_ns: i64) -> Result<(), Refusal> {
         let mut grows = true;
         for node in self.path(tenant).map(|index| &self.nodes[index]) {
@@ -156,7 +156,7 @@ impl Quotas {
         }
     }
 
-    /// Counts one more task of a tenant, of a request or of a later round of one.
+    /// Counts one more task of a tenant, for a request or for a later round of one.
     pub(crate) fn join(&mut self, tenant: &str, is_request: bool, at_ns: i64, hash: &mut StateHash) {
         let path: Vec<usize> = self.path(tenant).collect();
         let mut grows = 1;
@@ -189,7 +189,7 @@ impl Quotas {
         self.claimed -= shrinks;
     }
 
-    /// Hash of everything here, computed by walking over it.
+    /// Hash of all quotas, computed by walking over them.
     pub(crate) fn walked_hash(&self) -> u64 {
         let hashes = self.nodes.iter().enumerate().map(|(index, node)| node.hash(index));
         hashes.fold(0, u64::wrapping_add)
@@ -218,7 +218,8 @@ mod tests {
         Quota { name, parent, guaranteed, lendable, limit, rate_per_s: 0, burst: 0 }
     }
 
-    /// Has tenants ask in turn, and checks who gets in if at most `tasks_max` tasks may be known.
+    /// Lets the tenants in `asked` send tasks in turn, and checks which ones are accepted if at most `tasks_max` tasks
+    /// may be known.
     fn check(config: &[Quota], tasks_max: i64, asked: &str, expected: &str) {
         let (mut quotas, mut hash) = (Quotas::new(config), StateHash::default());
         let mut found = String::new();
@@ -251,7 +252,7 @@ mod tests {
     fn what_is_guaranteed_is_there_and_what_is_lent_goes_round() {
         let desk = [quota("desk", "", [2, 0, 0])];
         check(&desk, 4, "x x x desk desk desk", "++g++g");
-        // One of the two is lent: others may have it, and the desk then waits for it.
+        // One of the desk's two guaranteed tasks is lent: other tenants may use it, and the desk then waits for it.
         let lends = [quota("desk", "", [2, 1, 0])];
         check(&lends, 4, "x x x desk desk -x desk", "++++g-+");
         check(&lends, 4, "desk desk x x x", "++++g");
@@ -268,7 +269,7 @@ mod tests {
     fn quotas_of_one_parent_borrow_from_what_that_is_guaranteed() {
         let firm =
             [quota("firm", "", [4, 0, 0]), quota("a", "firm", [1, 0, 0]), quota("b", "firm", [1, 0, 0])];
-        // The firm has four of eight tasks for sure; `a` may use three of them, because one is guaranteed to `b`.
+        // The firm is guaranteed four of eight tasks. `a` may use three of them, because one is guaranteed to `b`.
         check(&firm, 8, "x x x x x a a a a b b", "++++g+++g+g");
     }
 

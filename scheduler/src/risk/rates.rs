@@ -1,9 +1,9 @@
-//! Rates: the time that lanes of a class take for a unit of cost, by the key of the task, learnt from every slice.
+//! Rates: the time that lanes of a class take for a unit of cost, by the task's rate key, learnt from every slice.
 //!
-//! A rate is time divided by cost over the last slices; earlier ones count ever less. So a large slice tells more than
-//! a small one, whose time is mostly that of a launch. If the configuration asks for it, slices are predicted by their
-//! size (`predictor`), and by the rate while too little is known of the size. The module owns the estimates; it must
-//! not know who works or for whom.
+//! A rate is time divided by cost over the last slices; earlier ones count ever less. So a large slice counts more than
+//! a small one, whose time is mostly launch overhead. If configured, slices are predicted by their size (`predictor`),
+//! and by the rate while too little is known of the size. The module owns the estimates; it must not know who works or
+//! for whom.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,17 @@ use crate::state_hash::{Component, StateHash, hash_component};
 
 /// Share of their weight that earlier slices lose with each slice: 1/8.
 const SMOOTHING: i64 = 8;
-/// A slice costs at most this multiple of the largest one so far, because a first measurement may be a bad one.
+/// Greatest size of a slice, as a multiple of the largest one so far, because a first measurement may be wrong.
 const GROWTH: i64 = 2;
-/// Most keys that are known for each class of lanes. A further one replaces the key that was not met for longest.
+/// Most keys that are kept for each class of lanes. A further key replaces the one that was used least recently.
 const RATES_MAX: usize = 1_024;
 const FS_PER_NS: i64 = 1_000_000;
-/// Assumed time for a unit of cost on a lane of weight 1 while its class has done nothing. It is about a step of a
-/// simulated path on one core. It only has to make more work count for more.
+/// Assumed time for a unit of cost on a lane of weight 1 before its class has done any slice. It is about a step of a
+/// simulated path on one core. It only has to rank more work above less.
 const PRIOR_NS: i64 = 4;
 
-// A sum that loses an eighth, rounded down, before each gain stays below nine gains and eight. Time loses at least 1/15
-// once costs add up to eight.
+// A sum that loses an eighth (rounded down) before each gain stays below nine gains plus eight. Time loses at least
+// 1/15 once costs add up to eight.
 const _: () = assert!(UNITS_MAX.checked_mul(COST_MAX).unwrap().checked_mul(SMOOTHING + 2).is_some());
 const _: () = assert!(DURATION_NS_MAX.checked_mul(4 * SMOOTHING).is_some());
 
@@ -39,7 +39,7 @@ pub(crate) struct Rates {
     classes: Vec<BTreeMap<Name, Rate>>,
     /// True if slices are predicted by their size.
     has_predictor: bool,
-    /// Time and cost of all kinds, by class, for priors. It follows from the rest, so checkpoints leave it out.
+    /// Time and cost of all kinds, by class, for priors. It follows from the other fields, so checkpoints leave it out.
     #[serde(skip)]
     totals: Vec<Total>,
 }
@@ -67,7 +67,7 @@ impl Total {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Rate {
     service_ns: i64,
-    /// Positive.
+    /// Cost of the slices; positive.
     cost: i64,
     /// Cost of the largest slice so far.
     cost_max: i64,
@@ -95,7 +95,7 @@ impl Rate {
         hash_component(Component::Rate, fields).wrapping_add(predictor)
     }
 
-    /// Time for so much cost at this rate.
+    /// Time for this cost at this rate.
     fn at_rate_ns(&self, cost: i64) -> i64 {
         bounded(mul_div(cost, self.service_ns, self.cost), DURATION_NS_MAX)
     }
@@ -125,9 +125,9 @@ impl Rates {
         self.totals = self.classes.iter().map(|rates| Total::of(rates.values())).collect();
     }
 
-    /// Expected time of work on a lane of a class, in nanoseconds. A kind that is unknown on the class takes as long as
-    /// on the fastest class that knows it. A kind that no class knows takes as long as other kinds on this class, or
-    /// else a prior by the lane's weight.
+    /// Expected time of work on a lane of a class, in nanoseconds. If a kind is unknown on the class, it is the time of
+    /// the fastest class that knows it. If no class knows it, it is the time of other kinds on this class, or else a
+    /// prior by the lane's weight.
     pub(crate) fn expected_ns(&self, class: ClassId, weight: i32, key: &str, cost: i64) -> i64 {
         if let Some(predicted) = self.predict_work(class, key, cost) {
             return predicted.mean_ns;
@@ -181,16 +181,16 @@ impl Rates {
         self.has_predictor
     }
 
-    /// Units of a slice that takes about the wanted time: at least one, and one while nothing is known.
+    /// Units of a slice that takes about `wanted_ns`: at least one, and one while nothing is known.
     pub(crate) fn slice_units(&self, class: ClassId, key: &str, unit_cost: i64, wanted_ns: i64) -> i64 {
         let Some(rate) = self.rate(class, key) else { return 1 };
         let grown = rate.cost_max * GROWTH;
-        // A time of 0 was too short for the clock.
+        // A measured time of 0 was too short for the clock.
         let wanted = mul_div(wanted_ns, rate.cost, rate.service_ns.max(1));
         (bounded(wanted, grown) / unit_cost).max(1)
     }
 
-    /// Learns from the time of a slice. Returns what was forgotten if the estimate had drifted, and otherwise `None`.
+    /// Learns from the time of a slice. Returns the old estimate if it had drifted and is forgotten, otherwise `None`.
     pub(crate) fn learn(
         &mut self,
         class: ClassId,
@@ -216,7 +216,7 @@ impl Rates {
         if drifted.is_some() {
             (rate.service_ns, rate.cost) = (0, 0);
         }
-        // Time loses the same share as cost, to the last unit, so that an unchanged rate stays as it is.
+        // Time loses exactly the same share as cost, so that an unchanged rate stays as it is.
         let kept = rate.cost - rate.cost / SMOOTHING;
         let kept_ns = mul_div(rate.service_ns, kept, rate.cost.max(1));
         rate.service_ns = kept_ns as i64 + service_ns.min(DURATION_NS_MAX);
@@ -232,13 +232,13 @@ impl Rates {
     /// Computes the totals again.
     ///
     /// # Panics
-    /// If they differ from the kept ones.
+    /// They differ from the kept totals.
     pub(crate) fn audit(&self) {
         let totals: Vec<_> = self.classes.iter().map(|rates| Total::of(rates.values())).collect();
         assert_eq!(self.totals, totals, "time and cost of all kinds");
     }
 
-    /// Hash of everything here, computed by walking over it.
+    /// Hash of all rates, computed by walking over them.
     pub(crate) fn walked_hash(&self) -> u64 {
         let classes = self.classes.iter().enumerate();
         let hashes =
@@ -292,7 +292,7 @@ mod tests {
         (rates, hash)
     }
 
-    /// Checks the units of slices that should take 500 µs, on a lane that takes `launch_ns` and then `unit_ns` for each
+    /// Checks the units of slices that should take 500 µs, on a lane that takes `launch_ns` plus `unit_ns` for each
     /// unit.
     fn check_slices(launch_ns: i64, unit_ns: i64, expected: &[i64]) {
         let (mut slices, mut found) = (Vec::new(), Vec::new());

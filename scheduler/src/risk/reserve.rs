@@ -1,8 +1,8 @@
-//! Time that lanes keep in reserve for tasks while they have ticks.
+//! The reserve: time that lanes with ticks keep for tasks.
 //!
-//! A slice of the reserve runs beside the batches of its lane. The next such slice begins only when the time since this
-//! one's beginning is so long that its service was the configured share of it. So slices of the reserve never take more
-//! than that share and one slice. The module owns the times; it must not know which tasks may use them.
+//! A slice of the reserve runs concurrently with its lane's batches. The next such slice begins only after a period in
+//! which the first one's service was the configured share. So slices of the reserve never take more than that share
+//! plus one slice. The module owns the times; it must not know which tasks may use them.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Earliest time at which the lane may begin a slice beside its batches.
+    /// Earliest time at which the lane may begin a slice of the reserve.
     pub(crate) fn next_ns(&self) -> i64 {
         self.next_ns
     }
@@ -36,16 +36,16 @@ impl Reserve {
         self.refresh(lane, hash);
     }
 
-    /// Notes the end of a slice of the lane and its service; nothing changes if it was not of the reserve.
+    /// Notes the end of a slice of the lane and its service; nothing changes if the slice was not of the reserve.
     pub(crate) fn end(&mut self, lane: &Lane, service_ns: i64, percent: i32, hash: &mut StateHash) {
         let Some(begun_ns) = self.begun_ns.take() else { return };
-        // The share can be 0 here only in a configuration that never lets a slice of the reserve begin.
+        // The share is 0 here only in a configuration under which no slice of the reserve begins.
         let period_ns = service_ns.min(DURATION_NS_MAX) * PERCENT / i64::from(percent.max(1));
         self.next_ns = begun_ns.saturating_add(period_ns);
         self.refresh(lane, hash);
     }
 
-    /// Clears the reserve of a lost lane, which comes back with all of its time.
+    /// Clears the reserve of a lost lane, which returns with its full reserve.
     pub(crate) fn clear(&mut self, hash: &mut StateHash) {
         hash.remove(std::mem::take(self).contribution);
     }

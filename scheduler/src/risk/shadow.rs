@@ -1,11 +1,11 @@
-//! Policies in the shadow: their choices are recorded beside the real ones, and have no effect.
+//! Shadow policies: their choices are recorded with the real ones, and have no effect.
 //!
 //! ```text
 //!   a task arrives      ──► policies that push: whose queue would it join?           beside Assign, or before lanes take it
 //!   a free lane begins  ──► policies that pull: which task would it have been given?    beside RunSlice
 //! ```
 //!
-//! They are part of the laboratory: a build without the feature `lab` refuses a configuration that names some.
+//! They are part of the laboratory: a build without the feature `lab` refuses a configuration with shadow policies.
 
 #[cfg(feature = "lab")]
 mod account;
@@ -25,12 +25,12 @@ pub(crate) use account::{Waiting, joins, would_begin};
 pub(crate) use policies::Shadows;
 pub(super) use policies::{arrived, begins};
 
-/// Most policies in the shadow.
+/// Most shadow policies.
 pub const SHADOWS_MAX: usize = 4;
-/// Longest interval, in choices, at which they are asked.
+/// Greatest number of choices between two that are recorded.
 pub const SHADOW_EVERY_MAX: i32 = 1_000_000;
 
-/// All mistakes of a configuration; empty if it is good.
+/// All mistakes of a configuration; empty if it is valid.
 pub fn check_shadow(config: &ShadowConfig) -> Vec<ConfigMistake> {
     check_in(config, cfg!(feature = "lab"))
 }
@@ -66,7 +66,7 @@ fn check_in(config: &ShadowConfig, has_lab: bool) -> Vec<ConfigMistake> {
     mistakes
 }
 
-/// Records the lanes that push policies would have chosen for a task, beside the lane that it joined, if any.
+/// Records the lanes that push policies would have chosen for a task, together with the lane that it joined, if any.
 pub(super) fn beside_arrival(
     task: TaskId,
     lane: Option<LaneId>,
@@ -79,7 +79,7 @@ pub(super) fn beside_arrival(
     }
 }
 
-/// Records the tasks that pull policies would have given to a lane, beside the task that it was given.
+/// Records the tasks that pull policies would have given to a lane, together with the task that it got.
 pub(super) fn beside_slice(
     lane: LaneId,
     task: TaskId,

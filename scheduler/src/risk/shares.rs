@@ -10,14 +10,14 @@ const _: () = assert!((WEIGHT_MAX as i64).checked_mul(LANES_MAX as i64).is_some(
 /// Consecutive shares of the units from `first` on, by lane; lanes without units are left out. Scores are by ascending
 /// lane, and at least one is positive.
 ///
-/// The method is the largest remainder (Hamilton's method). Each lane gets its quota rounded down. The rest goes one by
-/// one to the lanes whose quotas lost most, the lower lane first among equals.
+/// The method is the largest remainder (Hamilton's method). Each lane gets its quota rounded down. The remaining units
+/// go one by one to the lanes that lost most by rounding, the lower lane first among equals.
 pub(crate) fn shares(first: i64, units: i64, scores: &[(LaneId, i64)]) -> Vec<Share> {
     let total: i64 = scores.iter().map(|(_, score)| score).sum();
     let mut counts: Vec<i64> = scores.iter().map(|(_, score)| units * score / total).collect();
     let left = units - counts.iter().sum::<i64>();
     let mut by_loss: Vec<usize> = (0..scores.len()).collect();
-    // A stable sort keeps lanes with equal losses in order.
+    // The sort is stable: lanes with equal losses keep their order.
     by_loss.sort_by_key(|&index| -(units * scores[index].1 % total));
     by_loss[..left as usize].iter().for_each(|&index| counts[index] += 1);
 

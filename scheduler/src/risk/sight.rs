@@ -1,5 +1,5 @@
-//! The view that a learned policy has of an arriving task and of all lanes. Features are made of it, in production and
-//! in training.
+//! The state that a learned policy sees: an arriving task and all lanes. Features are computed from it, in production
+//! and in training.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use crate::policy::task::{LaneView, Push, TaskPolicy, dqn};
 use crate::service::Serving;
 use crate::state_hash::StateHash;
 
-/// True for each lane that may take a pushed task, by lane.
+/// For each lane, true if it may take a pushed task.
 pub(super) fn may_take(life: &Life) -> Vec<bool> {
     let serving = Serving::of(&life.lanes);
     let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
-    // A lane on trial gets one task at a time.
+    // A probed lane gets one task at a time.
     let tries = |lane: &Lane| serving.probes(lane) && life.risk.queues.shares.of(lane.id).is_empty();
     let may = |lane: &Lane| (serving.has(lane) && (stand_in || lane.weight.current > 0)) || tries(lane);
     life.lanes.iter().map(may).collect()
 }
 
-/// The view that push policies have of a lane for a task, without prices.
+/// A lane as push policies see it for a task, without prices.
 pub(super) fn view(life: &Life, at_ns: i64, task: &Task, lane: &Lane) -> LaneView {
     let (index, lanes) = (lane.id as usize, &life.risk.lanes);
     lanes.queues[index].view(lane, task, &life.risk.rates, &lanes.busy[index], at_ns)
@@ -44,7 +44,7 @@ fn see_prices(life: &Life, task: &Task, policy: TaskPolicy, lanes: &mut [LaneVie
     }
 }
 
-/// The lanes that may take a pushed task.
+/// The lanes that may take a pushed task, as push policies see them.
 pub(super) fn able(life: &Life, task: &Task) -> Vec<LaneView> {
     let may_take = may_take(life);
     let able = life.lanes.iter().filter(|lane| may_take[lane.id as usize]);
@@ -53,8 +53,8 @@ pub(super) fn able(life: &Life, task: &Task) -> Vec<LaneView> {
     views
 }
 
-/// State of a task and of all lanes by number at a time; lanes that may not take it are excluded. `waiting` is the
-/// number of other known tasks.
+/// State of a task and of all lanes at a time, by number; lanes that may not take the task are excluded. `waiting` is
+/// the number of other known tasks.
 pub(crate) fn sight(life: &Life, at_ns: i64, task: &Task, waiting: usize) -> (TaskState, Vec<LaneState>) {
     let may_take = may_take(life);
     let state = |lane: &Lane| {
@@ -88,8 +88,8 @@ impl Scheduler {
         Some(sight(life, at_ns, &task, life.risk.tasks.len()))
     }
 
-    /// Makes the next pushed task join the queue of this lane, if the lane may take it. This is for training, without a
-    /// journal and without replays.
+    /// Makes the next pushed task join the queue of this lane, if the lane may take it. It is for training only,
+    /// without a journal and without replays.
     #[cfg(feature = "lab")]
     pub fn steer(&mut self, lane: LaneId) {
         if let Some(life) = &mut self.life {
@@ -98,7 +98,7 @@ impl Scheduler {
     }
 }
 
-/// Takes the lane that training wants for the next task.
+/// Takes the lane that training has chosen for the next task; `None` if there is none.
 pub(super) fn steered(life: &mut Life) -> Option<LaneId> {
     life.step.steered.take()
 }
@@ -120,12 +120,12 @@ fn network<'a>(life: &'a Life, policy: &str) -> Option<&'a Network> {
     life.learnt.networks.get(dqn::hash_of(policy)?)
 }
 
-/// A lane as the policy of a step saw it when it chose one for a task.
+/// A lane as a policy saw it when it chose one for a task.
 pub(crate) struct Sighted {
     pub(crate) view: LaneView,
-    /// Utilisation in the window before, which networks see as well.
+    /// Utilisation in the previous window, which networks use as well.
     pub(crate) older_ppm: i64,
-    /// Score by the network; `None` unless a network chose.
+    /// Score of the network; `None` unless a network chose.
     pub(crate) score: Option<i64>,
     /// Correction by `linucb` of the logarithm of its rule's time, with 16 bits after the point. `None` under other
     /// policies, and while the learner is not trusted.
@@ -133,7 +133,7 @@ pub(crate) struct Sighted {
     pub(crate) excluded: Option<ExclusionReason>,
 }
 
-/// All lanes as a policy would see them if this task arrived now, before the step is taken.
+/// All lanes as a policy would see them if this task arrived now, in the state before the step.
 pub(crate) fn sighted(life: &Life, at_ns: i64, arrived: &TaskArrived, policy: &str) -> Vec<Sighted> {
     let task = arriving(at_ns, arrived);
     let (of_task, states) = sight(life, at_ns, &task, life.risk.tasks.len());
@@ -155,8 +155,7 @@ pub(crate) fn sighted(life: &Life, at_ns: i64, arrived: &TaskArrived, policy: &s
     life.lanes.iter().zip(&states).zip(views).map(of_lane).collect()
 }
 
-/// Why a lane may not take a task. `Full` stands for a lane in service that stands by, or that is tried with another
-/// task.
+/// Reason that excludes a lane. It is `Full` for a lane of weight 0, and for a probed lane that already has a task.
 fn exclusion(lane: &Lane) -> ExclusionReason {
     match lane.ready {
         false => ExclusionReason::Lost,
@@ -164,7 +163,7 @@ fn exclusion(lane: &Lane) -> ExclusionReason {
     }
 }
 
-/// An arriving task, before anything is known of its tenant.
+/// The state of an arriving task, while nothing is known of its tenant.
 fn arriving(at_ns: i64, arrived: &TaskArrived) -> Task {
     Task::new(at_ns, arrived, arrived.tenant.as_str().into(), Stage::Shared, 0, &mut StateHash::default())
 }

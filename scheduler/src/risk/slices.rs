@@ -1,4 +1,4 @@
-//! The choice of slices: which lane works on which units next.
+//! The choice of slices: the units that each lane works on next.
 //!
 //! ```text
 //!   a lane is free: ready, with nothing in flight, and hence with nothing waiting
@@ -30,16 +30,16 @@ use crate::life::{Clock, Life};
 use crate::policy::task::{CERTAIN_PPM, Choice, Offer, TaskPolicy, choose, is_explored, preferred_ppm};
 use crate::service::Serving;
 
-/// Place of a task's units.
+/// The place from which a lane takes units of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
     /// Units that any lane may take.
     Open,
     /// Units of the lane's own share.
     Share,
-    /// Units of this lane's share, which another lane takes.
+    /// Units of another lane's share, which this lane takes.
     Other(LaneId),
-    /// Units of a task that is still to be split.
+    /// Units of a task that is not split yet.
     Whole,
 }
 
@@ -54,21 +54,21 @@ pub(super) struct Next {
 }
 
 impl Next {
-    /// A choice without a draw.
+    /// A choice that is not drawn.
     pub(super) fn certain((source, task): (Source, TaskId), reason: SliceReason) -> Self {
         Self { source, task, reason, propensity_ppm: CERTAIN_PPM }
     }
 }
 
-/// Aged tasks that are examined for a lane, at most: those that have waited longest may all be for other lanes.
+/// Most aged tasks that are examined for a lane: those that have waited longest may all be for other lanes.
 const AGED_MAX: usize = 64;
-/// Tasks of each source among which a lane draws, at most.
+/// Most tasks of each source among which a lane draws.
 const EXPLORED_MAX: usize = 64;
 
-/// Gives every free lane a slice, if one is available and the step has room. Returns the time at which to look again
-/// even without further input.
+/// Gives every free lane a slice, if one is available and the step has room. Returns the time of the next check, even
+/// without further input.
 pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
-    // Decisions that were told to wait go first; expiries of tasks may be among them.
+    // Decisions that had no room in the last step go first; expiries of tasks may be among them.
     if life.step.room.is_short() {
         return i64::MAX;
     }
@@ -95,7 +95,7 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
             wake_ns = wake_ns.min(run_beside(life, serving, decisions));
         }
         wake_ns = wake_ns.min(run_past(life, serving, decisions));
-        // A lane that splits a task takes some of it, and may leave some to a lane that found nothing before.
+        // A lane that splits a task takes some of it, and may leave some for a lane that found no units before.
         if !decisions[before..].iter().any(|decision| matches!(decision, Decision::Split(_))) {
             break;
         }
@@ -107,17 +107,17 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     wake_ns.min(life.risk.queues.aside.first().map_or(i64::MAX, |(until_ns, _)| *until_ns))
 }
 
-/// True if lanes that have ticks keep time in reserve.
+/// True if lanes with ticks have a reserve.
 fn has_reserve(life: &Life) -> bool {
     life.config.risk.critical_percent > 0
 }
 
-/// Urgent tasks that lanes may begin beside their ticks, as far as one look answers for all lanes.
+/// Urgent tasks for lanes with ticks, as far as one check answers for all lanes.
 #[derive(Clone, Copy)]
 struct Urgent {
-    /// True if there is an aged task, or a critical one that any lane may take.
+    /// True if there is an aged task, or a critical task that any lane may take.
     for_all: bool,
-    /// True if there is a critical task that is still to be split among lanes with a weight.
+    /// True if there is a critical task that is not split yet; only lanes with a weight take part in the split.
     to_split: bool,
 }
 
@@ -128,7 +128,7 @@ impl Urgent {
         Self { for_all: is_aged || critical.for_all, ..critical }
     }
 
-    /// Looks at critical tasks alone, not at aged ones.
+    /// Checks for critical tasks only, not for aged ones.
     fn critical(life: &Life) -> Self {
         Self {
             for_all: life.risk.queues.open.has_critical(),
@@ -145,13 +145,12 @@ impl Urgent {
     }
 }
 
-/// Gives slices of critical or aged tasks to lanes that have ticks and time in reserve. Returns the earliest time at
-/// which a lane with such a task, but no reserve now, has reserve again.
+/// Gives slices of critical or aged tasks to lanes with ticks and an available reserve. Returns the earliest time at
+/// which the reserve of another lane with such a task is available again.
 fn run_beside(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) -> i64 {
-    // Tasks for several lanes count as they were before the first lane took any. Recorded journals have the times that
-    // follow from that.
+    // The returned times are computed for the tasks before any lane took one. Recorded journals contain these times.
     let before = Urgent::of(life);
-    // Tasks that are left for the next lane.
+    // Tasks that remain for the next lane.
     let mut now = before;
     let mut wake_ns = i64::MAX;
     for index in life.lanes.may_have_ticks_alone().iter() {
@@ -174,9 +173,9 @@ fn run_beside(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) 
     wake_ns
 }
 
-/// Has critical tasks pass slices of less urgent ones. The thread of such a slice yields the processor, and the system
-/// may put it off for as long as others want the core. If the lane has ticks too, the critical slice uses its reserve.
-/// Returns the earliest time at which a lane with such a task, but no reserve now, has reserve again.
+/// Lets critical tasks pass slices of less urgent ones. The thread of such a slice yields the processor, and the system
+/// may delay it while any other work wants the core. If the lane has ticks too, the critical slice uses its reserve.
+/// Returns the earliest time at which the reserve of a lane with such a task is available again.
 fn run_past(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) -> i64 {
     let mut wake_ns = i64::MAX;
     let mut now = Urgent::critical(life);
@@ -201,18 +200,18 @@ fn run_past(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) ->
     wake_ns
 }
 
-/// True if a lane works on a slice of a non-critical or forgotten task, and that slice has passed none.
+/// True if a lane works on a slice of a non-critical or forgotten task, and that slice has not passed another.
 fn may_be_passed(life: &Life, index: usize) -> bool {
     let lane = &life.lanes[index];
     let is_urgent = |task: TaskId| life.risk.tasks[&task].spec.class == TaskClass::Critical;
     lane.passed().is_none() && lane.slice().is_some_and(|slice| !slice.task.is_some_and(is_urgent))
 }
 
-/// Gives a lane a slice beside its other work: of a critical or aged task beside ticks, of a critical task beside a
-/// slice.
+/// Gives a lane a slice in addition to its other work. In addition to ticks, the task is critical or aged; in addition
+/// to a slice, it is critical.
 fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut Vec<Decision>) {
     let mut splits = splits(life, serving, lane);
-    // Each round ends the search, splits a task or gives up splitting.
+    // Each iteration ends the search, splits a task, or excludes tasks that need a split.
     loop {
         let passes = life.lanes[lane as usize].slice().is_some();
         let next = if passes { critical_for(life, lane, splits) } else { next_beside(life, lane, splits) };
@@ -246,7 +245,7 @@ fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut
     }
 }
 
-/// Chooses the task that a lane works on beside its ticks.
+/// Chooses the task for a lane in addition to its ticks.
 fn next_beside(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let aged = || aged_for(life, lane, splits);
     let critical = || critical_for(life, lane, splits);
@@ -256,23 +255,23 @@ fn next_beside(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     }
 }
 
-/// Chooses the critical task that a lane works on beside its other work.
+/// Chooses the critical task for a lane in addition to its other work.
 fn critical_for(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let first = first_to_begin(life, lane, splits, TaskClass::Critical)?;
     Some(Next::certain(first, SliceReason::Reserved))
 }
 
-/// True if the next slice that passes no other is for the aged task that has waited longest.
+/// True if the next slice that passes no other one is for the longest-waiting aged task.
 fn is_turn_of_aged(life: &Life) -> bool {
     life.risk.ageing.is_turn(life.risk.numbers.slice_next) || life.learnt.later.owes_aged
 }
 
-/// Finds the aged task that has waited longest among those that a lane may begin at once.
+/// Finds the longest-waiting aged task that a lane may begin at once.
 fn aged_for(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let source = |id: TaskId| {
         let task = &life.risk.tasks[&id];
         match task.stage {
-            // Units that came back go before those of the lane's own share.
+            // Open units of a task that was already split go before those of the lane's own share.
             Stage::Shared if !task.open.is_empty() => Some(Source::Open),
             Stage::Shared if task.share_of(lane).is_some() => Some(Source::Share),
             Stage::Whole if splits && !task.spec.gang => Some(Source::Whole),
@@ -283,7 +282,7 @@ fn aged_for(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     aged.find_map(|task| Some(Next::certain((source(task)?, task), SliceReason::Aged)))
 }
 
-/// Makes gangs eligible again whose time of letting others go first is over.
+/// Returns gangs to the queue after the time in which they let others go first.
 fn come_back(life: &mut Life) {
     while let Some(&(until_ns, task)) = life.risk.queues.aside.first()
         && until_ns <= life.clock.at_ns
@@ -301,7 +300,7 @@ fn set_stage(life: &mut Life, task: TaskId, stage: Stage) {
     risk.enqueue(task);
 }
 
-/// The split of a whole task in this step.
+/// A planned split of a whole task in this step.
 struct Plan {
     task: TaskId,
     shares: Vec<Share>,
@@ -317,11 +316,11 @@ fn serve(
     decisions: &mut Vec<Decision>,
 ) -> i64 {
     let mut splits = splits(life, serving, lane);
-    // Each round ends the search, splits a task, sets a gang back, brings one back or gives up splitting. A gang that
-    // is brought back then waits, begins or has no share for this lane.
+    // Each iteration ends the search, splits a task, sets a gang back, returns one to the queue, or excludes tasks that
+    // need a split. A returned gang then waits, begins or has no share for this lane.
     loop {
         let Some(next) = next(life, lane, splits) else {
-            // No other task is left to go before a gang that was set back.
+            // A gang that was set back returns early if no other task is left.
             match life.risk.queues.aside.first().filter(|_| splits) {
                 Some(&(_, task)) => set_stage(life, task, Stage::Whole),
                 None => return i64::MAX,
@@ -359,13 +358,13 @@ fn serve(
     }
 }
 
-/// True if the lane may get a share of a task; false while it stands by.
+/// True if the lane may get a share of a task; false if it has weight 0 while another lane has more.
 pub(super) fn splits(life: &Life, serving: Serving, lane: LaneId) -> bool {
     let has_weight = |other: &Lane| serving.has(other) && other.weight.current > 0;
     life.lanes[lane as usize].weight.current > 0 || !life.lanes.iter().any(has_weight)
 }
 
-/// Chooses the task that a free lane works on.
+/// Chooses the task for a free lane.
 fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let risk = &life.risk;
     let slice = risk.numbers.slice_next;
@@ -384,7 +383,7 @@ fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
             return Some(of_order(first));
         }
     }
-    // Ties go to the first source: units that came back go before those of the lane's own share.
+    // Ties go to the first source: open units go before those of the lane's own share.
     let first = heads(life, lane, splits, None).min_by(|(_, one), (_, other)| one.order(other));
     let (source, head) = first?;
     let preferred = (source, head.due.task);
@@ -394,7 +393,7 @@ fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     })
 }
 
-/// Draws among the tasks of a class that a free lane may begin, or keeps the task that the order prefers.
+/// Draws among the tasks of a class that a free lane may begin, or returns the first one in the policy's order.
 fn explore(life: &Life, lane: LaneId, splits: bool, (source, head): (Source, Head<'_>)) -> Next {
     let explore_ppm = life.config.risk.explore_ppm;
     let address = ("task/explore", life.config.placement_seed, life.risk.numbers.slice_next);
@@ -415,7 +414,7 @@ fn explore(life: &Life, lane: LaneId, splits: bool, (source, head): (Source, Hea
     Next { source, task, reason: SliceReason::Explored, propensity_ppm }
 }
 
-/// Tasks among which a lane draws, by number: its candidates and the preferred one.
+/// Tasks among which a lane draws, by number: its candidates and the preferred task.
 fn drawn_from(
     life: &Life,
     lane: LaneId,
@@ -431,7 +430,7 @@ fn drawn_from(
     tasks
 }
 
-/// Tasks of a class that a free lane may begin, by source: at most `most` of each, first ones by kind, tenant and due
+/// Tasks of a class that a free lane may begin: at most `most` of each source, in the order of kind, tenant and due
 /// time. A task may have two sources.
 pub(super) fn tasks_of_sources(
     life: &Life,
@@ -448,19 +447,19 @@ pub(super) fn tasks_of_sources(
     open.chain(share).chain(whole)
 }
 
-/// A task that a lane could have begun, with the figures that order it.
+/// A task that a lane could have begun, with the figures that determine its place.
 pub(crate) struct TaskAccount {
     pub(crate) task: TaskId,
     pub(crate) class: TaskClass,
-    /// Service of its tenant divided by the weight, in nanoseconds; 0 if the policy does not count that.
+    /// Service of its tenant divided by the weight, in nanoseconds; 0 if the policy does not use it.
     pub(crate) service_ns: i64,
-    /// Its order among its tenant's tasks: quanta of service, then a time.
+    /// Its place among its tenant's tasks: quanta of service, then a time.
     pub(crate) quanta: i64,
     pub(crate) due_ns: i64,
     pub(crate) offer: Offer,
 }
 
-/// The first task of each kind and class that a lane could begin, by queue.
+/// The first task of each kind and class that a lane could begin, by source.
 pub(crate) fn account(life: &Life, lane: LaneId) -> Vec<TaskAccount> {
     let splits = splits(life, Serving::of(&life.lanes), lane);
     let shares = life.risk.queues.shares.of(lane);
@@ -495,7 +494,7 @@ pub(crate) fn next_without(life: &mut Life, lane: LaneId, task: TaskId) -> Optio
     next(life, lane, splits).map(|next| next.task)
 }
 
-/// First task of each source, of a class or, with `None`, of the most urgent class.
+/// First task of each source: of this class, or of the most urgent class if it is `None`.
 fn heads(
     life: &Life,
     lane: LaneId,
@@ -520,7 +519,7 @@ fn first_to_begin(life: &Life, lane: LaneId, splits: bool, class: TaskClass) -> 
     first.map(|(source, head)| (source, head.due.task))
 }
 
-/// The lane's next task of a queue, of a class or, with `None`, of the most urgent class.
+/// The lane's next task of a queue: of this class, or of the most urgent class if it is `None`.
 pub(super) fn first_of<'a>(
     life: &Life,
     lane: LaneId,
@@ -541,8 +540,8 @@ pub(super) fn first_of<'a>(
         turn_ns: head.due.due_ns.saturating_sub(life.clock.at_ns),
     };
     let offers: Vec<_> = queue.heads_of(class).map(|head| (head, offer(&head))).collect();
-    // The first of the kinds that are worth about as much as the best one decides the tenant. The most urgent of that
-    // tenant's kinds is taken.
+    // Among the kinds that are worth about as much as the best one, the first one's tenant is next. The most urgent of
+    // that tenant's kinds is taken.
     let best = offers.iter().map(|(_, offer)| *offer).max_by(|one, other| one.worth(*other))?;
     let about_best = offers.iter().filter(|(_, offer)| offer.is_about(best));
     let (first, _) = about_best.min_by(|(one, _), (other, _)| one.order(other))?;
@@ -552,12 +551,12 @@ pub(super) fn first_of<'a>(
     most_urgent.map(|(head, _)| *head)
 }
 
-/// True if a lane can begin the task at once; a gang that is not split has to wait for its other lanes.
+/// True if a lane can begin the task at once. A gang that is not split must wait for its other lanes.
 fn begins(life: &Life, source: Source, head: &Head<'_>) -> bool {
     source != Source::Whole || !life.risk.tasks[&head.due.task].spec.gang
 }
 
-/// Split of a task's units among the lanes that get work now. Lanes that stand by get none while another one has a
+/// Split of a task's units among the lanes that get work now. Lanes of weight 0 get no units while another lane has a
 /// weight.
 fn shares_of(life: &Life, serving: Serving, task: TaskId) -> Vec<Share> {
     let task = &life.risk.tasks[&task];
@@ -573,7 +572,7 @@ fn shares_of(life: &Life, serving: Serving, task: TaskId) -> Vec<Share> {
     shares(units.from, units.count(), &scores)
 }
 
-/// Policy for tasks that have to be split.
+/// Policy for tasks that must be split; `Dynamic` splits by score.
 fn policy_of(life: &Life) -> SplitPolicy {
     match life.config.risk.split {
         SplitPolicy::Equal => SplitPolicy::Equal,
@@ -592,8 +591,8 @@ fn split(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<De
     decisions.push(Decision::Split(Split { task, policy, gang, shares: shares.to_vec() }));
 }
 
-/// Makes a free lane wait for the other lanes of a gang, and returns the end of the wait. After that the gang lets
-/// others go first for as long, and the result is `None`.
+/// Makes a free lane wait for the other lanes of a gang, and returns the end of the wait. If that has passed, the gang
+/// lets other tasks go first for the same time, and the result is `None`.
 fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<Decision>) -> Option<i64> {
     let until_ns = life.clock.at_ns + GANG_WAIT_SLICES * life.config.risk.slice_ns;
     match life.risk.tasks[&task].stage {
@@ -613,7 +612,7 @@ fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<
     }
 }
 
-/// Starts a slice of a task on a lane that has none, or that has one to be passed.
+/// Starts a slice of a task on a lane without a slice, or on one whose slice may be passed.
 pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut Vec<Decision>) {
     let Next { source, task: id, reason, propensity_ppm } = next;
     let Life { risk, lanes, config, hash, learnt, clock: Clock { at_ns, .. }, .. } = life;
@@ -646,7 +645,7 @@ pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut V
     };
 
     // Work of unknown duration is charged almost nothing until it is done. A tenant that arrives meanwhile begins at
-    // the least charged service, and would stay behind by any overcharge.
+    // the least charged service, so it would be disadvantaged by an overcharge.
     let predicted_ns = predicted.map_or(0, |predicted| predicted.mean_ns);
     let upper_ns = predicted.filter(|_| has_predictor).map_or(0, |predicted| predicted.upper_ns);
     let charged_ns = risk.tenants.accounts.weighted_ns(&turn.tenant, predicted_ns);

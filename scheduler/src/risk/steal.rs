@@ -1,12 +1,12 @@
-//! Stealing: an idle lane takes units of a share that a split has fixed for a lane that would come to them later.
+//! Stealing: an idle lane takes units from another lane's share if it would finish them sooner.
 //!
 //! ```text
 //!   share of lane 1    ├── done ──┤ in its slice ├──────── waits ────────┤◄─ lane 0 takes a slice from the end
 //! ```
 //!
-//! The lane with the latest predicted end of its shares gives units, as long as the other lane is predicted to do the
-//! slice sooner. Shares of a gang stay where they are, and so do tasks that a push policy has assigned. The module owns
-//! the choice; it must not know why a lane has nothing to do.
+//! The lane with the latest predicted end of its shares gives units away if the idle lane would finish a slice sooner.
+//! Shares of gangs, and tasks assigned by a push policy, stay where they are. The module owns the choice; it must not
+//! know why a lane has no work.
 
 use warptape_events::journal::{Decision, LaneId, SliceReason, TaskId};
 
@@ -16,19 +16,19 @@ use crate::life::{Clock, Life};
 use crate::policy::task::TaskPolicy;
 use crate::service::Serving;
 
-/// A lane with units for others.
+/// A lane that can give units away.
 #[derive(Clone, Copy, Debug)]
 struct Victim {
     lane: LaneId,
-    /// The task that it would begin next.
+    /// The task that this lane would begin next.
     task: TaskId,
     /// Predicted end of all of its shares.
     finish_ns: i64,
 }
 
-/// Makes lanes that are still free take units from lanes that have too many.
+/// Makes free lanes take units from lanes with later predicted ends.
 pub(super) fn run(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) {
-    // Free lanes wait for a gang while a task is to be split.
+    // While a task is to be split, free lanes may be waiting for a gang.
     if !life.config.risk.steals
         || life.lanes.next_free(0).is_none()
         || !life.risk.queues.whole.is_empty()
@@ -57,7 +57,7 @@ pub(super) fn run(life: &mut Life, serving: Serving, decisions: &mut Vec<Decisio
     }
 }
 
-/// The lane with the latest predicted end of its shares; the lowest one among equals.
+/// The lane with the latest predicted end of its shares; the lowest one in a tie.
 fn victim(life: &Life) -> Option<Victim> {
     let Life { risk, lanes, clock: Clock { at_ns, .. }, .. } = life;
     let of_lane = |lane: &Lane| {
@@ -69,7 +69,7 @@ fn victim(life: &Life) -> Option<Victim> {
     lanes.iter().rev().filter_map(of_lane).max_by_key(|victim| victim.finish_ns)
 }
 
-/// True if a lane is predicted to end a slice of the task before the other lane ends all of its shares.
+/// True if `lane` is predicted to finish a slice of the task before the other lane finishes all of its shares.
 fn is_sooner(life: &Life, lane: LaneId, victim: Victim) -> bool {
     let Life { risk, lanes, config, clock: Clock { at_ns, .. }, .. } = life;
     let (class, task) = (lanes[lane as usize].class, &risk.tasks[&victim.task]);

@@ -1,8 +1,8 @@
-//! One risk task: its units that are still to be begun, the lanes that may begin them, and its running slices.
+//! One risk task: its units that have not begun, the lanes that may begin them, and its running slices.
 //!
-//! Units go from `open` (any lane may take them) or from a lane's share to a slice in flight, and end with it. A lost
-//! lane's units, in flight or in its share, go back to `open`. Lanes take the lowest open units first, so these are run
-//! again before anything new is begun.
+//! Units move from `open` (any lane may take them) or from a lane's share to a slice in flight, and are done when it
+//! ends. A lost lane's units, in flight or in its share, return to `open`. Lanes take the lowest open units first, so
+//! repeated units run before new ones.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, PartitionId, Share, TaskArrived, TaskClass, TaskId};
@@ -30,16 +30,16 @@ impl Units {
     }
 }
 
-/// Progress of sharing out a task.
+/// State of a task with regard to its split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stage {
-    /// The task is to be split before a lane takes any unit.
+    /// The task must be split before a lane takes units.
     Whole,
-    /// The task is to be split, and free lanes wait for the others until this time.
+    /// The task must be split, and free lanes wait for the other lanes until this time.
     Reserved(i64),
-    /// The task is to be split, but other tasks go first until this time.
+    /// The task must be split, but other tasks go first until this time.
     Aside(i64),
-    /// Lanes take the units that are open to them.
+    /// Lanes may take open units and units of their shares.
     Shared,
 }
 
@@ -51,9 +51,9 @@ const ANY_LANE: LaneId = -1;
 pub(crate) struct Task {
     pub(crate) spec: TaskSpec,
     pub(crate) stage: Stage,
-    /// Units that any lane may take, ascending and apart from each other; all of them while the task is whole.
+    /// Units that any lane may take, as ascending ranges with gaps between them; all units while the task is whole.
     pub(crate) open: Vec<Units>,
-    /// The rest of each lane's share, by lane.
+    /// The remaining units of each lane's share, by lane.
     pub(crate) shares: Vec<(LaneId, Units)>,
     /// Units that are not done.
     pub(crate) units_left: i64,
@@ -62,14 +62,13 @@ pub(crate) struct Task {
     pub(crate) service_ns: i64,
     /// Predicted time of its finished slices, in nanoseconds; 0 if slices are not predicted by size.
     pub(crate) predicted_ns: i64,
-    /// Service quanta consumed so far, on top of the fewest among its tenant's tasks when it arrived.
+    /// Service quanta consumed so far, plus the fewest quanta among its tenant's tasks when it arrived.
     pub(crate) quanta: i64,
-    /// Predicted time of its rest on the fastest class of lanes at the last look, in nanoseconds; 0 unless the policy
-    /// asks.
+    /// Last predicted time of its rest on the fastest class of lanes, in nanoseconds; 0 unless the policy uses it.
     pub(crate) rest_ns: i64,
     /// Start of its last slice, or its arrival; 0 if tasks do not age.
     pub(crate) since_ns: i64,
-    /// True if a slice of it has begun, or if it is a later round; always false if delay is not watched.
+    /// True if one of its slices has begun, or if it is a later round; always false if delay is not watched.
     pub(crate) has_begun: bool,
     contribution: u64,
 }
@@ -192,7 +191,7 @@ impl Task {
         }
     }
 
-    /// Hash of the predicted rest; 0 if the policy does not ask for it.
+    /// Hash of the predicted rest; 0 if the policy does not use it.
     fn rest_hash(&self) -> u64 {
         match self.rest_ns {
             0 => 0,
@@ -222,25 +221,25 @@ impl Task {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// Hash of the units that are still to be begun, computed by walking over them.
+    /// Hash of the units that have not begun, computed by walking over them.
     pub(crate) fn units_hash(&self) -> u64 {
         let open = self.open.iter().map(|units| units.hash(self.spec.id, ANY_LANE));
         let shares = self.shares.iter().map(|(lane, units)| units.hash(self.spec.id, *lane));
         open.chain(shares).fold(0, u64::wrapping_add)
     }
 
-    /// Removes its components from the state hash.
+    /// Removes the task's components from the state hash.
     pub(crate) fn forget(&self, hash: &mut StateHash) {
         hash.remove(self.contribution);
         hash.remove(self.units_hash());
     }
 
-    /// Its place in an order.
+    /// The task's place in an order.
     pub(crate) fn due(&self, order: Order) -> Due {
         self.due_with(order, self.rest_ns)
     }
 
-    /// Its place in an order, given the predicted time of its rest.
+    /// The task's place in an order, given the predicted time of its rest.
     pub(crate) fn due_with(&self, order: Order, rest_ns: i64) -> Due {
         let TaskSpec { id, deadline_ns, arrived_ns, .. } = self.spec;
         let due = policy::Due { quanta: self.quanta, arrived_ns, deadline_ns, rest_ns };
@@ -253,7 +252,7 @@ impl Task {
         units * self.spec.unit_cost
     }
 
-    /// True if some of its units are still to be begun.
+    /// True if some of its units have not begun.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.open.is_empty() || !self.shares.is_empty()
     }
@@ -317,7 +316,7 @@ impl Task {
         self.shares.binary_search_by_key(&lane, |(owner, _)| *owner).ok()
     }
 
-    /// Opens the rest of a lane's share to all lanes.
+    /// Opens the remaining units of a lane's share to all lanes.
     pub(crate) fn open_share(&mut self, lane: LaneId, hash: &mut StateHash) {
         let index = self.share_of(lane).expect("the lane's queue says that it has a share");
         let (_, units) = self.shares.remove(index);

@@ -1,4 +1,4 @@
-//! Autoscaling of a running process: the figures of windows, the times of decisions, and the completeness of the state.
+//! Autoscaling of a running process: figures of windows, times of decisions, and checkpoints.
 
 use warptape_events::journal::*;
 use warptape_scheduler::{Comparison, Condition, Explanation, Instead, Otherwise, Scheduler, StepError};
@@ -24,7 +24,7 @@ fn starts(autoscale: Option<AutoscaleConfig>) -> Input {
     Input::Started(Box::new(Started { autoscale, ..*plain }))
 }
 
-/// A scheduler, and all its decisions about lanes.
+/// A scheduler, and its decisions about the number of lanes so far.
 struct World {
     scheduler: Scheduler,
     scales: Vec<(i64, Scale)>,
@@ -56,7 +56,7 @@ impl World {
         }
     }
 
-    /// Ten rows arrive and take their lane this long.
+    /// Adds ten rows, which take their lane this long.
     fn work(&mut self, at_ns: i64, service_ns: i64) {
         self.offset += 1;
         let rows = GroupArrival { group: 0, rows: 10, bytes: 10 };
@@ -71,7 +71,7 @@ impl World {
 #[test]
 fn lanes_are_wanted_by_what_they_did_in_whole_windows() {
     let mut world = World::new(Some(autoscale()));
-    // The first window is only half of one, and is not judged.
+    // The first window is incomplete, and therefore not judged.
     world.work(S * 6 / 10, 50 * S);
     world.step(S, &Input::Woke(Woke {}));
     assert_eq!((world.scales.len(), world.scheduler.wish()), (0, None));
@@ -87,7 +87,7 @@ fn lanes_are_wanted_by_what_they_did_in_whole_windows() {
         (scale.reason, scale.load_e6, scale.utilization_percent),
         (ScaleReason::Utilization, 3_000_000, 150)
     );
-    // The wish stays for the hold, and only its change is a decision.
+    // The wanted number stays during the hold; only a change of it is a decision.
     for window in 3..9 {
         world.step(window * S, &Input::Woke(Woke {}));
     }
@@ -95,7 +95,7 @@ fn lanes_are_wanted_by_what_they_did_in_whole_windows() {
     assert_eq!(found, [(2 * S, 4), (5 * S, 1)]);
 }
 
-/// Explains the wish after a window in which two lanes worked `parts` times 100 ms.
+/// Explains the wanted number after a window in which two lanes worked `parts` times 100 ms.
 fn explained(parts: i64) -> Explanation {
     let mut world = World::new(Some(autoscale()));
     world.step(S, &Input::Woke(Woke {}));
@@ -106,7 +106,7 @@ fn explained(parts: i64) -> Explanation {
     world.scheduler.explain(2 * S, &woke, index.expect("it is decided")).expect("the step was taken")
 }
 
-/// Statements about other loads are what is decided at those loads.
+/// The thresholds in an explanation are exact: at loads beside them, other numbers are wanted.
 #[test]
 fn a_wish_says_with_which_load_it_would_have_been_another() {
     let wish = explained(30);
@@ -134,14 +134,14 @@ fn a_wish_says_with_which_load_it_would_have_been_another() {
     assert_eq!(explained(24).otherwise[0], two);
 }
 
-/// The first step after a window's end may bring work, which does not belong to that window.
+/// The first step after a window's end may add work, which does not belong to that window.
 #[test]
 fn what_ends_after_a_window_counts_in_the_next_one() {
     let mut world = World::new(Some(autoscale()));
     world.step(S, &Input::Woke(Woke {}));
     world.work(2 * S + 1, 3 * S);
     assert_eq!(world.scheduler.wish().expect("a window has passed").arrived_e6, 0);
-    // The window after it held nothing.
+    // Nothing happened in the window after that.
     world.step(5 * S, &Input::Woke(Woke {}));
     assert_eq!(world.scheduler.wish().expect("windows have passed").arrived_e6, 3_000_000);
     world.step(6 * S, &Input::Woke(Woke {}));
@@ -152,7 +152,7 @@ fn what_ends_after_a_window_counts_in_the_next_one() {
 fn rows_that_wait_are_counted_by_what_rows_take() {
     let mut world = World::new(Some(autoscale()));
     world.step(S, &Input::Woke(Woke {}));
-    // A row takes 10 ms; then three hundred rows wait behind those in flight.
+    // A row takes 10 ms. Then three hundred rows wait behind those in flight.
     world.work(S, S / 10);
     let rows = GroupArrival { group: 0, rows: 320, bytes: 320 };
     world.step(S, &Input::Arrived(Arrived { partition: 0, next_offset: 2, groups: vec![rows] }));
@@ -164,8 +164,8 @@ fn rows_that_wait_are_counted_by_what_rows_take() {
     assert_eq!(scale.arrived_e6, 100_000 + (320 - in_flight) * 10_000);
 }
 
-/// Nothing is decided, woken for or hashed without the section. With it, a checkpoint has the whole state, and goes on
-/// as the state does.
+/// Without autoscaling there are no decisions, wakes or hashes of it. With it, a checkpoint has the whole state, and
+/// the restored scheduler continues identically.
 #[test]
 fn the_state_has_all_of_it_and_nothing_where_it_is_off() {
     let (mut on, mut off) = (World::new(Some(autoscale())), World::new(None));

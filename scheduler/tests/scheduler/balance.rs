@@ -13,21 +13,21 @@ const TICK_NS: i64 = 1_000_000;
 const S: i64 = 1_000_000_000;
 const GROUPS: i32 = 32;
 
-/// Speed of a lane: its time for a batch, and for each row of it.
+/// Speed of a lane: its time for a batch, plus its time for each row.
 #[derive(Clone, Copy)]
 struct Speed {
     base_ns: i64,
     row_ns: i64,
 }
 
-/// Work of a lane.
+/// Work item of a lane.
 #[derive(Clone, Copy)]
 enum Job {
     Batch { batch: i64, rows: i64 },
     Release(Released),
 }
 
-/// Time that a lane takes to give back a group.
+/// Time of a lane for giving back a group.
 const RELEASE_NS: i64 = 200_000;
 
 /// A scheduler in virtual time, with arrivals every millisecond.
@@ -36,12 +36,12 @@ struct World {
     at_ns: i64,
     next_offset: i64,
     speeds: Vec<Speed>,
-    /// Factor by which each lane is slower at present.
+    /// Present factor of each lane's service times.
     slowed: Vec<i64>,
     /// Variation of the service times of batches, in percent.
     noise_percent: i64,
     draws: Draws,
-    /// Work of each lane in order and, below, begin and end of the first of it.
+    /// Work of each lane in order. Below: begin and end of the first item.
     work: Vec<VecDeque<Job>>,
     begun_ns: Vec<i64>,
     done_ns: Vec<i64>,
@@ -121,14 +121,14 @@ impl World {
         }
     }
 
-    /// Time that a lane takes for a batch at present.
+    /// Present time of a lane for a batch.
     fn service_ns(&mut self, lane: LaneId, rows: i64) -> i64 {
         let Speed { base_ns, row_ns } = self.speeds[lane as usize];
         let noise = 100 + self.draws.range(-self.noise_percent, self.noise_percent);
         (base_ns + row_ns * rows) * self.slowed[lane as usize] * noise / 100
     }
 
-    /// Begins the first work of a lane.
+    /// Begins the first work item of a lane.
     fn begin(&mut self, lane: LaneId) {
         let index = lane as usize;
         let took_ns = match self.work[index].front() {
@@ -139,7 +139,7 @@ impl World {
         (self.begun_ns[index], self.done_ns[index]) = (self.at_ns, self.at_ns + took_ns);
     }
 
-    /// Runs everything that happens until then, in order.
+    /// Simulates all events until a time, in order.
     fn until(&mut self, end_ns: i64) {
         loop {
             let lanes = (0..self.work.len()).filter(|&lane| !self.work[lane].is_empty());
@@ -179,7 +179,7 @@ impl World {
 
     fn groups(&self) -> Vec<usize> {
         let mut groups = vec![0; self.work.len()];
-        // Groups that are on their way have no lane.
+        // Groups that are moving have no lane.
         self.scheduler
             .placements()
             .filter_map(|placement| placement.lane)
@@ -327,7 +327,7 @@ impl World {
 
 #[test]
 fn of_lanes_that_are_as_good_a_group_goes_to_the_closest() {
-    // Lanes 0 and 3 share a node, lanes 0 and 2 a link; lane 0 is drained.
+    // Lanes 0 and 3 share a NUMA node, lanes 0 and 2 a link; lane 0 is drained.
     let mut lanes: Vec<_> = (0..4).map(|lane| LaneSpec::new(lane, format!("cuda:{lane}"), 1)).collect();
     lanes[0].peers = vec![Peer { lane: 2, link: Link::Nvlink }];
     (lanes[0].numa_node, lanes[3].numa_node) = (Some(0), Some(0));

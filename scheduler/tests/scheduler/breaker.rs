@@ -1,4 +1,4 @@
-//! Breakers: lanes that fail or are slow get no work, are probed, and come back.
+//! Breakers: lanes that fail or are slow get no work, are probed, and return to service.
 
 use std::collections::BTreeMap;
 
@@ -156,7 +156,7 @@ const SECOND: i64 = 1_000 * MS;
 const LANES: usize = 4;
 const GROUPS: i32 = 64;
 
-/// Lanes in virtual time. Rows come to each group, by default once a millisecond. Batches take 20 µs and 5 µs for each
+/// Lanes in virtual time. By default each group gets rows once a millisecond. A batch takes 20 µs plus 5 µs for each
 /// row, and more on a slow lane.
 struct Fleet {
     scheduler: Scheduler,
@@ -164,15 +164,15 @@ struct Fleet {
     /// Time between arrivals.
     every_ns: i64,
     wake_ns: Option<i64>,
-    /// Coming events, in order.
+    /// Future events, in order.
     events: BTreeMap<(i64, u64), Input>,
     events_known: u64,
     lane_free_ns: [i64; LANES],
-    /// The lane's factor at a time.
+    /// Factor of a lane's service times at a time.
     factor: fn(LaneId, i64) -> i64,
-    /// Groups by lane.
+    /// Owning lane of each group.
     placed: BTreeMap<GroupIndex, LaneId>,
-    /// By batch: arrival of its oldest row, and its end.
+    /// Arrival of each batch's oldest row, and the end of the batch.
     batches: Vec<(i64, i64)>,
     breakers: Vec<(i64, Breaker)>,
     moves: usize,
@@ -247,7 +247,7 @@ impl Fleet {
                 }
             };
             if at_ns >= end_ns {
-                // Probes may be due at any later time.
+                // The next probes may be due at any later time.
                 return;
             }
             self.at_ns = at_ns;
@@ -288,7 +288,8 @@ impl Fleet {
         self.at(end_ns, Input::Completed(completed));
     }
 
-    /// 99th percentile of the time from a batch's oldest row to its end, over batches that ended in a range.
+    /// 99th percentile of the time from a batch's oldest row to its end, over batches that ended in this range of
+    /// times.
     fn p99_ns(&self, from_ns: i64, to_ns: i64) -> i64 {
         let within = self.batches.iter().filter(|(_, end_ns)| (from_ns..to_ns).contains(end_ns));
         let mut waits: Vec<i64> = within.map(|(arrived_ns, end_ns)| end_ns - arrived_ns).collect();
@@ -321,18 +322,18 @@ fn a_lane_that_is_slow_for_ten_seconds_gets_no_work_meanwhile_and_its_groups_com
     };
     assert!(opened_ns < 6 * SECOND, "{opened_ns}");
     assert!((15 * SECOND..20 * SECOND).contains(&closed_ns), "{closed_ns}");
-    // Latency is back to normal two seconds after the lane became slow, except while one group shows that the lane is
-    // still slow.
+    // Latency is normal again two seconds after the lane became slow, except while a probe of one group shows that the
+    // lane is still slow.
     assert!(fleet.p99_ns(7 * SECOND - 100 * MS, 7 * SECOND) <= 2 * p99_ns);
     assert!(fleet.p99_ns(6 * SECOND + 500 * MS, 30 * SECOND) <= 2 * p99_ns);
-    // Each group of the lane went and came back; half of them went with each failed probe.
+    // Each group of the lane left and returned; half of the groups moved with each failed probe.
     let of_lane = |placed: &BTreeMap<GroupIndex, LaneId>| placed.values().filter(|lane| **lane == 2).count();
     let at_home = of_lane(&home);
     assert!(of_lane(&fleet.placed) >= at_home);
     assert!(fleet.moves - moves <= 6 * at_home, "{} moves of {at_home} groups", fleet.moves - moves);
 }
 
-/// The lane's first batch while it is slow is larger than any before, so that no lane has shown the time of such a
+/// The lane's first batch while it is slow is larger than all earlier ones, so no lane has shown the time of such a
 /// batch.
 #[test]
 fn a_lane_whose_first_large_batch_is_slow_does_not_become_the_measure_of_its_class() {
@@ -354,7 +355,7 @@ fn where_all_lanes_become_slow_together_none_is_slow() {
     assert!(fleet.breakers.is_empty(), "{:?}", fleet.breakers);
 }
 
-/// A busy machine delays one lane and then another: in each second each of them for 600 times the time of a batch.
+/// A busy machine delays one lane after the other: in each second, each lane for 600 times the time of a batch.
 #[test]
 fn where_the_whole_machine_is_slow_no_breaker_opens() {
     let put_off = |lane: LaneId, at_ns: i64| {

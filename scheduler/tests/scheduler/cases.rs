@@ -1,4 +1,4 @@
-//! One rule of the scheduler per test.
+//! Text cases of the scheduler's rules, one rule per test.
 
 use crate::script::check;
 

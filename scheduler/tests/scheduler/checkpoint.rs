@@ -1,4 +1,4 @@
-//! Checkpoints from outside: reading them gives the state, and other bytes are refused.
+//! Checkpoints from outside: reading them restores the state, and invalid bytes are refused.
 
 use warptape_events::journal::*;
 use warptape_scheduler::{CheckpointError, RULES, Scheduler};
@@ -6,14 +6,14 @@ use warptape_scheduler::{CheckpointError, RULES, Scheduler};
 use crate::learned::{network, trained};
 use crate::script::{assigned, config, started, started_by, task};
 
-/// A scheduler that knows a network.
+/// A scheduler with a network.
 fn learnt() -> Scheduler {
     let mut scheduler = running();
     scheduler.step(2, &trained(&network(1)), &mut Vec::new()).expect("good input");
     scheduler
 }
 
-/// A scheduler with autoscaling and with policies in the shadow.
+/// A scheduler with autoscaling and shadow policies.
 fn watched() -> Scheduler {
     let Input::Started(started) = started(config(), &[1, 1]) else { panic!("a start") };
     let autoscale = Some(AutoscaleConfig::default());
@@ -32,7 +32,7 @@ fn watched() -> Scheduler {
     scheduler
 }
 
-/// A scheduler with a slice that a critical task has passed, so that its checkpoint is of version 5.
+/// A scheduler in which a critical task has passed a slice, so that its checkpoint is of version 5.
 fn passed() -> Scheduler {
     let mut scheduler = running();
     for (number, class) in [TaskClass::Batch, TaskClass::Batch, TaskClass::Critical].into_iter().enumerate() {
@@ -42,7 +42,7 @@ fn passed() -> Scheduler {
     scheduler
 }
 
-/// A scheduler that knows nothing else, so that its checkpoint is of version 4.
+/// A scheduler without newer features, so that its checkpoint is of version 4.
 fn running() -> Scheduler {
     let mut scheduler = Scheduler::new();
     let arrived =
@@ -66,7 +66,7 @@ fn a_state_is_read_back_whole() {
     }
 }
 
-/// The present bytes: a change of them is a change of the version's meaning, and of the number below.
+/// Pins the present bytes. If they change, the version must change as well, and with it the number below.
 #[test]
 fn the_bytes_of_a_version_never_change() {
     let found = [running(), learnt(), watched(), passed()].map(|scheduler| {
@@ -87,20 +87,20 @@ fn what_is_learnt_is_in_the_state_and_its_hash() {
     let (plain, learnt) = (running(), learnt());
     let (plain_bytes, learnt_bytes) = (plain.checkpoint(), learnt.checkpoint());
     assert_ne!(plain.state_hash(), learnt.state_hash());
-    // A version that does not fit its bytes is refused: one promises more than there is, the other less.
+    // A version byte that does not match the bytes is refused: one version needs more bytes, the other fewer.
     let changed = |bytes: &[u8], version| Scheduler::from_checkpoint(&[&[version], &bytes[1..]].concat());
     assert!(matches!(changed(&passed().checkpoint(), 4), Err(CheckpointError::Damaged(_))));
     assert!(matches!(changed(&plain_bytes, 5), Err(CheckpointError::Damaged(_))));
     let nothing = Scheduler::from_checkpoint(&[&[5], &learnt_bytes[1..], &[0, 0, 0]].concat());
     let words = "its contents need only version 4".to_owned();
     assert_eq!(nothing.unwrap_err(), CheckpointError::Damaged(words));
-    // These are the bytes of a scheduler without a start, followed by learnt state all the same.
+    // The bytes of a scheduler without a start, followed by learnt state.
     let mut before_the_start = Scheduler::new().checkpoint();
     before_the_start.truncate(2);
     before_the_start.extend(&learnt_bytes[plain_bytes.len() - 5..]);
     let before_the_start = Scheduler::from_checkpoint(&before_the_start);
     assert!(matches!(before_the_start, Err(CheckpointError::Damaged(_))));
-    // These versions and rules are from before the first release.
+    // These versions and rules are older than the first release.
     for version in 1..4 {
         assert_eq!(changed(&plain_bytes, version).unwrap_err(), CheckpointError::Version { found: version });
     }
@@ -124,7 +124,7 @@ fn check_damaged(scheduler: &Scheduler) {
     }
     let longer = [bytes.clone(), vec![0]].concat();
     assert!(matches!(Scheduler::from_checkpoint(&longer), Err(CheckpointError::Damaged(_))));
-    // A changed byte is refused, or nothing follows from it.
+    // A changed byte is refused, or does not change the state.
     for at in 1..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= 1;

@@ -1,5 +1,5 @@
-//! A drift that is planted in the world of the simulation: a lane's answers come late for a while, in ways that no
-//! slice shows. The policy `linucb` falls back to its rule, and later decides again.
+//! An artificial drift in the simulation: tasks end late for a while, although no slice shows it. The policy `linucb`
+//! falls back to its rule, and later decides again.
 
 use warptape_events::journal::*;
 use warptape_scheduler::{Scheduler, current_task_policy};
@@ -11,7 +11,7 @@ use crate::script::{assigned, config, task};
 const PHASE: i64 = 250;
 const MILLISECOND: i64 = 1_000_000;
 
-/// Runs tasks one after the other in four phases. The second and the last phase end tasks sixteen times as late as
+/// Runs tasks one after the other in four phases. In the second and the last phase, tasks end sixteen times as late as
 /// predicted.
 pub fn run() -> Model {
     let mut config = config();
@@ -52,7 +52,7 @@ fn it_falls_back_at_each_change_and_says_what_it_learnt_from() {
         assert_eq!(fell.completions, fell.task - forgotten, "{fell:?}");
         if fell.has_returned {
             assert!(fell.completions >= 96, "three windows: {fell:?}");
-            // The rule is wrong by four powers of two while tasks are late.
+            // The rule's error is four powers of two while tasks are late.
             let rule = if fell.task / PHASE == 2 { 0 } else { 4_000 };
             assert!(fell.expected_milli.abs_diff(rule) < 10, "{fell:?}");
             assert!(fell.error_milli < 200, "{fell:?}");
@@ -64,7 +64,7 @@ fn it_falls_back_at_each_change_and_says_what_it_learnt_from() {
     }
 }
 
-/// A replay from a checkpoint between a fall and the return goes on as before.
+/// A replay from a checkpoint between a fall and the return continues identically.
 #[test]
 fn a_state_that_has_fallen_back_goes_on_as_it_was() {
     let model = run();

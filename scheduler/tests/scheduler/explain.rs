@@ -1,4 +1,4 @@
-//! Explanations of single decisions, as an engineer reads them.
+//! Explanations of single decisions, as engineers read them.
 
 use warptape_events::journal::*;
 use warptape_scheduler::{
@@ -43,7 +43,7 @@ fn a_lane_that_is_drained_would_have_been_chosen() {
     let place = |decision: &Decision| matches!(decision, Decision::Place(_));
     let free = steps.explain(&assigned(0, 1), place);
     let Decision::Place(Place { lane, .. }) = free.decision else { panic!("{free:?}") };
-    // Next comes the runner-up, with the difference of scores.
+    // The next best lane follows, with the difference of scores.
     let [Otherwise::Next(Subject::Lane(next), Some(less))] = free.otherwise[..] else { panic!("{free:?}") };
     let score = |lane: LaneId| free.choices[lane as usize].score.unwrap();
     assert_eq!(score(lane) - score(next), less);
@@ -80,7 +80,7 @@ fn a_batch_says_what_would_have_had_it_leave_otherwise() {
 fn a_slice_says_which_task_would_have_been_next() {
     let mut steps = Steps::start(config(), &[1]);
     steps.step(&assigned(0, 1));
-    // No slice passes this one.
+    // No other slice passes this one.
     steps.step(&Input::TaskArrived(TaskArrived { class: TaskClass::Critical, ..task(0) }));
     for (id, class) in [(1, TaskClass::Batch), (2, TaskClass::Critical), (3, TaskClass::Interactive)] {
         steps.step(&Input::TaskArrived(TaskArrived { class, ..task(id) }));
@@ -116,7 +116,7 @@ fn a_lane_says_what_keeps_it_from_batches_and_groups() {
     let wake_ns =
         wakes.iter().find_map(|one| if let Decision::WakeAt(wake) = one { Some(wake.at_ns) } else { None });
     assert_eq!(explained(&steps).next_batch, NextBatch::AtLatest(wake_ns.expect("it is to be woken")));
-    // Two batches are in flight once as many rows wait as a batch may have.
+    // Two batches are in flight when as many rows wait as fit into a batch.
     arrive(&mut steps, 3, 10);
     assert_eq!(explained(&steps).next_batch, NextBatch::BatchesInFlight);
     assert_eq!(explained(&steps).rows_left, 0);
@@ -135,7 +135,7 @@ fn a_lane_says_what_keeps_it_from_batches_and_groups() {
     assert!(steps.scheduler.explain_lane(2).is_none());
 }
 
-/// The lanes of a placed group are as placement saw them, if nothing has changed since.
+/// The lanes of a placed group are as placement saw them, provided that nothing has changed since.
 #[test]
 fn lanes_of_a_placed_group_are_those_of_its_placement() {
     let mut steps = Steps::start(config(), &[1, 1, 1]);
@@ -203,7 +203,7 @@ fn a_breaker_says_what_was_counted_and_what_would_have_kept_it() {
     assert_eq!(measured(&failed, "time_to_probe_ns"), (1_000, None), "twice as long");
 }
 
-/// The account of a first loss that is long ago is right: the same steps, taken later, open nothing.
+/// The account counts only losses within the window: the same steps at later times open no breaker.
 #[test]
 fn a_loss_that_has_left_the_window_opens_no_breaker() {
     let mut steps = Steps::start(SchedulerConfig { breakers: Some(breakers()), ..config() }, &[1, 1]);
@@ -277,7 +277,7 @@ fn a_learner_says_by_how_much_its_errors_had_grown() {
     let (above, limit) = measured(&fell, "errors_above_their_mean_milli");
     let (before, _) = measured(&fell, "errors_above_their_mean_before_milli");
     assert!(before <= 8_000 && 8_000 < above && limit == Some(8_000), "{fell:?}");
-    // One error counts for at most two powers of two above the mean, of which a quarter is free.
+    // One error counts for at most two powers of two above the mean, less a quarter that does not count.
     let counted = (decided.error_milli - decided.expected_milli).min(2_000) - 250;
     assert!((above - before - counted).abs() <= 3, "{fell:?}");
     let [Otherwise::With(Condition { is: Comparison::AtMost, value, instead: Instead::Nothing, .. })] =
@@ -312,7 +312,7 @@ fn the_policy_that_learns_says_its_corrections_and_what_lanes_are_worth_elsewher
         let assigned = steps.explain(&Input::TaskArrived(task(0)), is_assignment);
         ["correction_milli_log2", "worth_more_on_other_kind_milli_log2"].map(|name| terms_of(&assigned, name))
     };
-    // An unknown task may be better than expected by a quarter of a power of two, and there are no prices.
+    // An unknown task may be better than expected by a quarter of a power of two; there are no prices.
     assert_eq!(said("linucb"), [vec![Some(-250); 2], vec![Some(0); 2]]);
     assert_eq!(said("earliest-completion"), [vec![None; 2], vec![None; 2]]);
 }
@@ -326,7 +326,7 @@ fn a_policy_in_the_shadow_says_what_it_chose_among() {
     let joined = steps.explain(&Input::TaskArrived(task(0)), is_shadow);
     assert_eq!(joined.choices.len(), 3);
     assert_eq!(measured(&joined, "number_of_arrival"), (1, Some(1)));
-    // Turns begin after lane 0; the turn would be lane 2's without lane 1.
+    // Turns begin after lane 0. Without lane 1, the next turn would be lane 2's.
     assert!(joined.choices[1].is_chosen);
     assert_eq!(joined.otherwise, [Otherwise::Next(Subject::Lane(2), None)]);
 

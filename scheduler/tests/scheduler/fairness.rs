@@ -14,11 +14,11 @@ const TENANTS: [(&str, i64); 3] = [("a", 1), ("b", 2), ("c", 5)];
 const UNIT_NS_MAX: i64 = 2_000;
 const SLICES: i64 = 2_000;
 
-/// Lanes that always have work, and their work so far.
+/// Lanes that always have work, and their finished work.
 struct Lanes {
     scheduler: Scheduler,
     at_ns: i64,
-    /// Running slices by end, lane and slice: the tenant and the time.
+    /// Tenant and duration of the running slices, by end and lane.
     running: BTreeMap<(i64, LaneId), (i64, String, i64)>,
     /// Time that lanes worked for each tenant.
     service_ns: BTreeMap<String, i64>,
@@ -49,7 +49,7 @@ impl Lanes {
         self.step(&Input::TaskArrived(arrived));
     }
 
-    /// Service of each tenant since then, divided by its weight.
+    /// Service of each tenant since `before`, divided by its weight.
     fn weighted_since(&self, before: &BTreeMap<String, i64>) -> Vec<i64> {
         let of = |services: &BTreeMap<String, i64>, tenant| services.get(tenant).copied().unwrap_or(0);
         let weighted = |(tenant, weight)| (of(&self.service_ns, tenant) - of(before, tenant)) / weight;
@@ -57,8 +57,8 @@ impl Lanes {
     }
 }
 
-/// Tenants that have had work since some moment have equal service by weight since then. The difference is at most what
-/// each lane was working on at the two ends.
+/// Tenants that have had work since a moment have equal weighted service since then. The difference is at most the
+/// slices that run at the two ends.
 #[test]
 fn tenants_that_want_lanes_get_them_by_weight() {
     for seed in 0..20 {
@@ -77,7 +77,7 @@ fn tenants_that_want_lanes_get_them_by_weight() {
         lanes.step(&assigned(0, 1));
         lanes.arrive(0, "a");
         lanes.arrive(1, "b");
-        // The third tenant comes late, and has saved up nothing.
+        // The third tenant arrives late, and has not saved up credit.
         (0..SLICES / 4).for_each(|_| lanes.finish_next());
         lanes.arrive(2, "c");
         let before = lanes.service_ns.clone();
@@ -93,7 +93,7 @@ fn tenants_that_want_lanes_get_them_by_weight() {
     }
 }
 
-/// A tenant that sends each task after the last one gets no more of a lane than one that sends all at once.
+/// A tenant that sends each task after the previous one ends gets no more service than one that sends all at once.
 #[test]
 fn leaving_for_a_moment_sheds_nothing() {
     let mut scheduler = Scheduler::new();

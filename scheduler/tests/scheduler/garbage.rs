@@ -1,4 +1,4 @@
-//! Inputs as a damaged journal may hold them: they never cause a panic, and refused ones leave no trace.
+//! Inputs from a damaged journal: they never cause a panic, and refused ones leave no trace.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use warptape_scheduler::{
 
 use crate::script::{assigned, config, started};
 
-/// Small numbers, which have a meaning, and extreme ones, which overflow.
+/// Small numbers, which are valid, and extreme ones, which may overflow.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![
         6 => 0i64..6,
@@ -74,7 +74,7 @@ fn start() -> impl Strategy<Value = Input> {
                 config.load_factor_percent = 10_000;
             }
             9 => {
-                // This is the widest configuration that is accepted.
+                // This is the largest valid configuration.
                 config.lane_credit_rows = 1 << 40;
                 config.lane_credit_bytes = 1 << 50;
                 config.batch_rows_max = 1 << 40;
@@ -199,7 +199,8 @@ proptest! {
     }
 }
 
-/// Assigns partitions of `groups` groups until one is refused. Returns the number of accepted ones, and the error.
+/// Assigns partitions of `groups` groups until one is refused. Returns the number of accepted partitions, and the
+/// error.
 fn assign_until_refused(groups: i32) -> (i32, StepError) {
     let mut scheduler = Scheduler::new();
     let mut decisions = Vec::new();
@@ -223,7 +224,7 @@ fn partitions_and_groups_are_bounded() {
     assert_eq!(assign_until_refused(1), (PARTITIONS_MAX as i32, StepError::TooManyPartitions));
 }
 
-/// Lanes of one kind count for nothing if groups go to the other, whatever their weights.
+/// If all groups go to one kind of lanes, the weights of the other kind do not count, however large they are.
 #[test]
 fn weights_of_another_kind_overflow_nothing() {
     let config = SchedulerConfig { load_factor_percent: 10_000, route_interval_ns: 1, ..config() };

@@ -1,4 +1,4 @@
-//! The policy of a network: the lane that it takes, its stand-in, the refusals, and its reproducibility.
+//! The policy of a network: the chosen lane, the fallback without the network, refusals, and reproducibility.
 
 use warptape_events::journal::*;
 use warptape_network::*;
@@ -17,7 +17,7 @@ fn layer(draws: &mut Draws, inputs: usize, outputs: usize) -> Layer {
     Layer::new(inputs, &rows).expect("such weights are good")
 }
 
-/// A network of random weights for any number of lanes.
+/// A network with random weights for any number of lanes.
 pub fn network(seed: u64) -> Network {
     let mut draws = Draws::new(seed);
     let shapes = [(LANE_FEATURES + TASK_FEATURES, 8), (16, 8), (8, 1), (8, 4), (4, 1)];
@@ -60,7 +60,7 @@ impl World {
         decisions
     }
 
-    /// A task arrives: returns its assignment, and the explanation of that.
+    /// Adds a task; returns its assignment, with the explanation.
     fn arrive(&mut self, number: TaskId) -> (Assign, warptape_scheduler::Explanation) {
         let rate_key = ["one", "other"][number as usize % 2].into();
         let input = Input::TaskArrived(TaskArrived { units: 7 + number, rate_key, ..task(number) });
@@ -134,7 +134,7 @@ fn a_state_with_networks_goes_on_as_it_was() {
     }
 }
 
-/// Features and networks are integers, so that all processors come to this state.
+/// Features and networks are integers, so that all processors compute this state.
 #[test]
 fn decisions_of_a_network_have_the_same_hashes_everywhere() {
     let network = network(11);
@@ -165,7 +165,7 @@ fn operators_choose_among_the_networks_that_are_there() {
     assert!(done.contains(&format!("is dqn:{}, and was fair", other.hash())), "{done}");
     let with_other = world.scheduler.state_hash();
     assert_eq!(world.arrive(0).0.reason, SliceReason::Order);
-    // The network that decides is part of the state.
+    // The deciding network is part of the state.
     let mut world = World::begin("");
     world.step(&Input::Woke(Woke {}));
     world.step(&trained(&one));
@@ -196,7 +196,7 @@ fn what_is_no_network_of_this_process_is_refused() {
         world.step(&trained(&self::network(seed)));
     }
     assert_eq!(world.refused(&trained(&self::network(100))), StepError::TooManyNetworks);
-    // A journal may hold any name.
+    // A journal may contain any name.
     let start = |policy: &str| {
         let mut config = config();
         policy.clone_into(&mut config.risk.policy);

@@ -1,4 +1,4 @@
-//! The scheduler from outside: cases written as text, a simulation against a model engine, placement quality, and
+//! Tests of the scheduler from outside: text cases, a simulation against a model engine, quality of placement, and
 //! inputs that no shell would send.
 
 mod autoscale;

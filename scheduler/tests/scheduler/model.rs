@@ -1,7 +1,7 @@
-//! A model of the scheduler's surroundings: lanes that work, partitions that are read, a timer that fires.
+//! A model of the scheduler's surroundings: lanes, partitions and a timer.
 //!
-//! It executes decisions in the plainest way, and asserts the invariants at every step. It does not know how the
-//! scheduler decides: its bookkeeping is separate, and walks wherever the scheduler keeps sums.
+//! It executes decisions in the simplest way, and asserts the invariants at every step. It does not know how the
+//! scheduler decides: its bookkeeping is separate, and computes sums by walking where the scheduler updates them.
 
 mod breaker;
 mod control;
@@ -19,9 +19,9 @@ use crate::planted::Plant;
 pub use breaker::ModelBreaker;
 pub use tasks::ModelTasks;
 
-/// One step of this many has its decisions explained.
+/// Period, in steps, of explanations: all decisions of such a step are explained.
 const EXPLAINED_STEPS: usize = 7;
-/// Steps between checkpoints of a replay, each of which continues from its last one.
+/// Steps between checkpoints of a replay, each of which continues from the last checkpoint.
 const CHECKPOINT_STEPS: usize = 16;
 
 /// Kind of a lane, as `script::started` assigns it when groups are routed.
@@ -29,7 +29,7 @@ fn kind_of(lane: LaneId) -> LaneKind {
     if lane % 2 == 1 { LaneKind::Device } else { LaneKind::Host }
 }
 
-/// Predictions of a route: for the kind that it names, then for the other one.
+/// Predicted times of a route: on the kind that it names, then on the other kind.
 fn predictions(route: &Route) -> [i64; 2] {
     assert!(route.rows > 0, "nothing is known of the group");
     match route.kind {
@@ -38,7 +38,7 @@ fn predictions(route: &Route) -> [i64; 2] {
     }
 }
 
-/// One step as in the journal.
+/// One step, as a journal records it.
 pub struct Recorded {
     pub at_ns: i64,
     pub input: Input,
@@ -46,11 +46,11 @@ pub struct Recorded {
     pub hash_before: u64,
 }
 
-/// A group as the model knows it.
+/// A group in the model.
 #[derive(Default)]
 pub struct ModelGroup {
     pub lane: Option<LaneId>,
-    /// The lane that was told to release it, and has not yet.
+    /// The lane that must release it and has not done so yet.
     pub leaving: Option<LaneId>,
     /// The kind of lanes for which it was released.
     pub bound_for: Option<LaneKind>,
@@ -58,13 +58,13 @@ pub struct ModelGroup {
     /// Waiting rows as (time of arrival, number of the row), in order.
     pub waiting: VecDeque<(i64, i64)>,
     pub rows_arrived: i64,
-    /// Number of the next row that may go to a lane.
+    /// Number of the next row to be dispatched.
     pub row_next: i64,
-    /// Most bytes of a row, on average over an arrival, rounded up.
+    /// Greatest average of bytes per row over an arrival, rounded up.
     pub row_bytes_max: i64,
 }
 
-/// A partition as the model knows it.
+/// A partition in the model.
 #[derive(Default)]
 pub struct ModelPartition {
     pub assigned: bool,
@@ -80,7 +80,7 @@ impl ModelPartition {
     }
 }
 
-/// A lane as the model knows it.
+/// A lane in the model.
 #[derive(Default)]
 pub struct ModelLane {
     pub ready: bool,
@@ -91,7 +91,7 @@ pub struct ModelLane {
     pub is_short: bool,
     /// Batches dispatched and not completed, in order.
     pub in_flight: VecDeque<Dispatch>,
-    /// Batches in flight when the lane was lost, whose completions may still come.
+    /// Batches in flight when the lane was lost; their completions may still come.
     pub voided: Vec<i64>,
     /// The slice that it works on.
     pub slice: Option<RunSlice>,
@@ -122,7 +122,7 @@ impl ModelLane {
     }
 }
 
-/// A process life, without its lanes, partitions and tasks.
+/// State of a process life, without its lanes, partitions and tasks.
 #[derive(Default)]
 pub struct ModelLife {
     /// Latest epoch of every group.
@@ -130,30 +130,30 @@ pub struct ModelLife {
     pub timer_ns: Option<i64>,
     pub draining: bool,
     batch_next: i64,
-    /// Hashes of the networks that it was given.
+    /// Hashes of its networks.
     pub networks: BTreeSet<String>,
     lanes_wanted: i32,
 }
 
-/// The model, around the scheduler under test.
+/// The model around the scheduler under test.
 pub struct Model {
     pub scheduler: Scheduler,
     pub config: SchedulerConfig,
-    /// Autoscaling, if it is on.
+    /// Configuration of autoscaling; `None` if it is off.
     pub autoscale: Option<AutoscaleConfig>,
-    /// Policies in the shadow.
+    /// Configuration of shadow policies; `None` if there are none.
     shadow: Option<ShadowConfig>,
     pub at_ns: i64,
     pub lanes: Vec<ModelLane>,
     pub partitions: BTreeMap<PartitionId, ModelPartition>,
     pub tasks: ModelTasks,
     pub life: ModelLife,
-    /// True if the rows of the lane lost last were kept.
+    /// True if the rows of the last lost lane were kept.
     rows_kept: bool,
     pub journal: Vec<Recorded>,
-    /// The fault to plant in decisions, until it was possible.
+    /// The fault still to be planted in a decision; `None` if there is none.
     pub plant: Option<Plant>,
-    /// Number of times that each kind of decision, and each reason, was seen.
+    /// Number of occurrences of each kind of decision, and of each reason.
     pub seen: BTreeMap<String, i64>,
 }
 
@@ -184,7 +184,7 @@ impl Model {
         model
     }
 
-    /// Restarts after a crash: only the journal and the time go on.
+    /// Restarts the process after a crash: only the journal and the time continue.
     pub fn restart(&mut self, config: SchedulerConfig, weights: &[i32]) {
         self.config = config.clone();
         let lane = |&weight: &i32| ModelLane { ready: true, weight, ..ModelLane::default() };
@@ -198,7 +198,7 @@ impl Model {
         self.step(Input::Started(Box::new(Started { autoscale, shadow, ..*started })));
     }
 
-    /// Gives an input that the scheduler must refuse without a trace.
+    /// Steps the scheduler with an input that it must refuse without a trace.
     pub fn step_refused(&mut self, at_ns: i64, input: &Input) -> StepError {
         let before = self.scheduler.state_hash();
         let mut decisions = Vec::new();
@@ -209,8 +209,8 @@ impl Model {
         error
     }
 
-    /// Takes a step with a good input: applies it to the model, gives it to the scheduler, executes the decisions, and
-    /// checks everything.
+    /// Takes a step with a valid input: applies it to the model, steps the scheduler, executes the decisions, and
+    /// checks all invariants.
     pub fn step(&mut self, input: Input) {
         self.life.timer_ns = self.life.timer_ns.filter(|&timer_ns| timer_ns > self.at_ns);
         self.count_probe(&input);
@@ -505,7 +505,7 @@ impl Model {
         self.lanes[dispatch.lane as usize].in_flight.push_back(dispatch.clone());
     }
 
-    /// Groups of a lane with waiting rows: arrival of the oldest row, partition, group; oldest first.
+    /// Groups of a lane with waiting rows, as (arrival of the oldest row, partition, group); oldest first.
     fn lane_heads(&self, lane: LaneId) -> impl Iterator<Item = (i64, PartitionId, GroupIndex)> {
         let mut heads = BTreeSet::new();
         for (&id, partition) in &self.partitions {
@@ -524,7 +524,8 @@ impl Model {
         self.scheduler.partition_loads().map(|load| (load.partition, load.waiting_bytes))
     }
 
-    /// Checks that no bytes are made or lost: those that wait are those that waited, came, went and were dropped.
+    /// Checks that no bytes are created or lost: waiting bytes are those before, plus arrivals, less dispatched and
+    /// dropped ones.
     fn check_bytes(&self, mut bytes: BTreeMap<PartitionId, i64>, input: &Input, decisions: &[Decision]) {
         match input {
             Input::Started(_) => bytes.clear(),
@@ -553,7 +554,7 @@ impl Model {
         assert_eq!(self.waiting_bytes().map(|(_, bytes)| bytes).sum::<i64>(), waited - went);
     }
 
-    /// Checks the decisions that some inputs require, whatever else they bring.
+    /// Checks the decisions that some inputs require, whatever else they cause.
     fn check_owed(&self, input: &Input, decisions: &[Decision]) {
         let fences = decisions.iter().filter(|decision| matches!(decision, Decision::Fence(_))).count();
         assert_eq!(fences, usize::from(matches!(input, Input::LaneLost(_))), "a loss is fenced, once");
@@ -573,7 +574,7 @@ impl Model {
         for partition in self.partitions.values() {
             for group in &partition.groups {
                 let has_lane = group.lane.or(group.leaving).is_some();
-                // The next step places groups that this one has no room for.
+                // The next step places groups for which this one has no room.
                 assert!(
                     has_lane == any_ready || (any_ready && self.may_be_short()),
                     "groups are placed while a lane is ready"
@@ -586,7 +587,7 @@ impl Model {
         }
     }
 
-    /// Groups that lanes were told to release, with their lanes and epochs.
+    /// Groups that lanes must release, with their lanes and epochs.
     pub fn leaving(&self) -> Vec<Released> {
         let mut leaving = Vec::new();
         for (&partition, known) in &self.partitions {
@@ -598,7 +599,7 @@ impl Model {
         leaving
     }
 
-    /// Gives the recorded inputs to a fresh scheduler, which must decide the same and pass through the same hashes.
+    /// Replays the recorded inputs with a new scheduler, which must make the same decisions and have the same hashes.
     pub fn check_replay(&self) {
         let mut scheduler = Scheduler::new();
         for (number, recorded) in self.journal.iter().enumerate() {
@@ -614,8 +615,8 @@ impl Model {
         assert_eq!(scheduler.state_hash(), self.scheduler.state_hash());
     }
 
-    /// Checks that the same is decided without policies in the shadow. One that uses prices is left out, because it has
-    /// them asked for.
+    /// Checks that the decisions are the same without shadow policies. A shadow policy that uses prices is excluded,
+    /// because it causes questions for them.
     pub fn check_without_shadow(&self) {
         let Some(shadow) = &self.shadow else { return };
         if shadow.policies.iter().any(|policy| policy.starts_with("lp-price")) {

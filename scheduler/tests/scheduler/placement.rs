@@ -1,4 +1,4 @@
-//! Placement quality: balance, bounded load, and few moves when a lane goes.
+//! Quality of placement: balance, bounded load, and few moves after the loss of a lane.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const GROUPS: i32 = 16;
 
 type Map = BTreeMap<(PartitionId, GroupIndex), LaneId>;
 
-/// Places all groups, with these lanes lost from the beginning.
+/// Places all groups while these lanes are lost from the beginning.
 fn place_all(load_factor_percent: i32, weights: &[i32], lost: &[LaneId]) -> Map {
     let mut scheduler = Scheduler::new();
     let config = SchedulerConfig { load_factor_percent, ..config() };
@@ -38,7 +38,7 @@ fn loads(placed: &Map, lanes: usize) -> Vec<i32> {
     loads
 }
 
-/// Checks that losing one lane moves its groups, and at most this share of the others.
+/// Checks that the loss of a lane moves its groups, and at most this percentage of the others.
 fn check_moves(load_factor_percent: i32, others_moved_percent_max: i32) {
     let weights = [1; 8];
     let before = place_all(load_factor_percent, &weights, &[]);
@@ -72,7 +72,7 @@ fn loads_stay_within_their_bounds() {
             loads(&place_all(factor, &weights, &[]), weights.len()).into_iter().zip(&weights)
         {
             let bound = (factor * total * weight + 100 * weight_total - 1) / (100 * weight_total);
-            // Groups come partition by partition, and each bound counts the groups that are known by then.
+            // Groups are added partition by partition, and each bound counts only the groups known by then.
             assert!(load <= bound, "{load} groups, at most {bound} allowed");
         }
     }

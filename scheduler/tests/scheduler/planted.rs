@@ -1,4 +1,4 @@
-//! Faults that are planted in decisions. The model must find each of them; otherwise it would miss real ones.
+//! Artificial faults in decisions. The model must detect each of them; otherwise it would miss real ones.
 
 use std::panic::catch_unwind;
 
@@ -6,24 +6,24 @@ use warptape_events::journal::*;
 
 use crate::simulation::run_with;
 
-/// Most seeds that are tried until a run meets the fault and finds it.
+/// Most seeds to try until a run contains the fault and detects it.
 const SEEDS: u64 = 200;
 
-/// A fault of a scheduler.
+/// An artificial fault of a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub enum Plant {
-    /// A group is placed on a second lane while the first has it.
+    /// A group is placed on a second lane while the first one still owns it.
     DoubleOwner,
-    /// A lane is not told of a slice that the scheduler believes it to work on.
+    /// A decision about a slice is dropped, so that the lane never gets the slice.
     LostShare,
     /// The rows of a batch are dispatched a second time.
     RepeatedRows,
-    /// Rows of a batch are left out.
+    /// Some rows of a batch are left out.
     LostRows,
 }
 
 impl Plant {
-    /// Spoils the first decision that it can. Returns true if none was found yet.
+    /// Puts the fault into the first suitable decision. Returns true if no suitable decision was found yet.
     pub fn spoil(self, decisions: &mut Vec<Decision>, lanes: usize) -> bool {
         for index in 0..decisions.len() {
             match (self, &mut decisions[index]) {
@@ -55,7 +55,7 @@ impl Plant {
     }
 }
 
-/// The model's complaint about a scheduler with a planted fault; `None` if no run finds it.
+/// The model's error message for a scheduler with this fault; `None` if no run detects it.
 fn found(plant: Plant) -> Option<String> {
     let broken = (0..SEEDS).find_map(|seed| catch_unwind(|| run_with(seed, Some(plant))).err())?;
     let said = broken.downcast::<String>().map(|text| *text);

@@ -1,5 +1,4 @@
-//! Bounded steps: no entry of the journal outgrows the limit of the log, however many lanes, groups and tasks there
-//! are.
+//! Bounded steps: no entry of the journal exceeds the log's limit, however many lanes, groups and tasks there are.
 
 use warptape_events::JournalWriter;
 use warptape_events::journal::*;
@@ -9,9 +8,9 @@ use crate::script::{assigned, config, started};
 
 /// Most bytes of an entry.
 const ENTRY_BYTES_MAX: usize = 512 << 10;
-/// Number of the first partition, which takes more than one byte.
+/// Number of the first partition; its encoding takes more than one byte.
 const FIRST: PartitionId = 1_000;
-/// A scheduler that is woken at its times, with the size of its largest entry.
+/// A scheduler that gets its wakes on time, and the size of its largest entry.
 struct Measured {
     scheduler: Scheduler,
     writer: JournalWriter,
@@ -66,7 +65,7 @@ impl Measured {
         decisions
     }
 
-    /// Takes a step, and the steps that do what it had no room for.
+    /// Takes a step, and the further steps for which it lacked room.
     fn all(&mut self, input: &Input) -> Vec<Decision> {
         let mut decisions = self.step(input);
         while self.wake_ns == Some(self.at_ns + 1) {
@@ -103,7 +102,7 @@ fn task(task: i64, deadline_ns: i64) -> Input {
     })
 }
 
-/// Checks the largest entry with bounded steps and without.
+/// Checks the size of the largest entry, with bounded steps and without.
 fn check(largest_of: impl Fn(i64) -> usize) {
     let largest = largest_of(STEP_BYTES_MAX);
     assert!(largest <= ENTRY_BYTES_MAX, "an entry of {largest} bytes");
@@ -116,7 +115,7 @@ fn placements_are_spread_over_steps() {
     check(|step_bytes_max| {
         let mut measured = Measured::start(step_bytes_max, 64);
         assert_eq!(measured.assign(&[4_096, 4_096, 1_808]), 10_000);
-        // All lanes but one are lost, one after the other, and their groups are placed on the rest.
+        // All lanes but one are lost, one after the other, and their groups are placed on the others.
         for lane in 1..64 {
             measured.all(&Input::LaneLost(LaneLost { lane, reason: "gone".into(), kept: true }));
         }

@@ -1,4 +1,4 @@
-//! Groups come to rest under a steady load, with lanes of fixed speed.
+//! Groups stop moving under a steady load, on lanes of fixed speeds.
 
 use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;
@@ -7,12 +7,12 @@ use crate::script::{assigned, config, started};
 
 const GROUPS: i32 = 8;
 const LOOK_NS: i64 = 1_000_000_000;
-/// Lanes 0 and 2 are on the processor, lane 1 on a device.
+/// Weights of the lanes: 0 and 2 are on the processor, 1 is on a device.
 const WEIGHTS: [i32; 3] = [0, 1, 0];
 const HOST: ServiceModel = ServiceModel { base_ns: 1_000, row_ns: 100 };
 const DEVICE: ServiceModel = ServiceModel { base_ns: 100_000, row_ns: 10 };
 
-/// Time of a lane for a batch.
+/// Time of a lane for a batch: fixed part, and time per row.
 #[derive(Clone, Copy)]
 struct ServiceModel {
     base_ns: i64,
@@ -25,14 +25,14 @@ impl ServiceModel {
     }
 }
 
-/// A scheduler with lanes that do their work at once.
+/// A scheduler whose lanes finish their work at once.
 struct World {
     scheduler: Scheduler,
     at_ns: i64,
     next_offset: i64,
-    /// Time of host lanes, as a multiple of their measurement.
+    /// Service times of host lanes, as a multiple of their measured times.
     host_slowed: i64,
-    /// Groups that were told to move, by their new kind.
+    /// Number of groups that were told to move, by their new kind of lanes.
     moves: [usize; 2],
 }
 
@@ -89,7 +89,7 @@ impl World {
         }
     }
 
-    /// Runs for `looks` looks, with a hundred arrivals of `rows` rows between two looks.
+    /// Runs for `looks` checks of routing, with a hundred arrivals of `rows` rows between two checks.
     fn load(&mut self, looks: i64, rows: i64) {
         for _ in 0..100 * looks {
             self.at_ns += LOOK_NS / 100;
@@ -118,7 +118,7 @@ fn groups_follow_the_load_and_rest_while_it_does() {
     assert_eq!((world.on_host(), world.moves), (0, [8, 8]), "large ones are the device's");
     world.load(60, 32_000);
     assert_eq!(world.moves, [8, 8]);
-    // One arrival of 2,048 rows takes two lanes 103 us each, and the device 120 us, which is not worth a move.
+    // For one arrival of 2,048 rows, two lanes take 103 µs each and the device 120 µs, which is not worth a move.
     world.load(20, 2_048);
     assert_eq!(world.moves, [8, 8], "what is about as good stays");
     world.load(20, 256);

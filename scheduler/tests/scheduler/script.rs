@@ -1,4 +1,4 @@
-//! A scheduling case as text: lines that begin with `>` are steps, and the lines after each are its decisions.
+//! Scheduling cases as text: a line that begins with `>` is a step, and the lines after it are its decisions.
 //!
 //! ```text
 //! > 0 start 2 batch=8          time, two lanes, changes to the configuration below
@@ -18,7 +18,7 @@
 use warptape_events::journal::*;
 use warptape_scheduler::{RULES, Scheduler};
 
-/// Runs the steps of a script, and compares all their decisions with the script itself.
+/// Runs the steps of a script, and compares all decisions with those in the script.
 pub fn check(script: &str) {
     let script: String = script.trim().lines().map(|line| format!("{}\n", line.trim())).collect();
     let mut scheduler = Scheduler::new();
@@ -40,7 +40,7 @@ pub fn check(script: &str) {
     assert!(found == script, "expected:\n{script}\nfound:\n{found}");
 }
 
-/// The configuration that scripts change.
+/// The default configuration of scripts.
 pub fn config() -> SchedulerConfig {
     SchedulerConfig {
         placement_policy: "rendezvous".into(),
@@ -60,13 +60,13 @@ pub fn config() -> SchedulerConfig {
     }
 }
 
-/// The start of a process that has lanes of the given weights. All are on the processor or, if groups are routed, every
+/// The start of a process whose lanes have these weights. All are on the processor or, if groups are routed, every
 /// other one is on a device.
 pub fn started(scheduler: SchedulerConfig, weights: &[i32]) -> Input {
     started_by(RULES, scheduler, weights)
 }
 
-/// The start of such a process under other rules.
+/// The same start under other rules.
 pub fn started_by(rules: i32, scheduler: SchedulerConfig, weights: &[i32]) -> Input {
     let lanes = weights
         .iter()
@@ -185,7 +185,7 @@ fn parse_arrival(word: &str) -> GroupArrival {
     GroupArrival { group: numbers[0] as i32, rows, bytes: numbers.get(2).copied().unwrap_or(rows) }
 }
 
-/// A task that scripts and the simulation change.
+/// The default task of scripts and of the simulation.
 pub fn task(task: TaskId) -> TaskArrived {
     TaskArrived {
         task,
@@ -323,7 +323,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
     }
 }
 
-/// Breakers that only explicit settings open, and that are probed after 1,000 ns.
+/// A configuration of breakers that open only with explicit settings, and are probed after 1,000 ns.
 fn breakers(config: &mut SchedulerConfig) -> &mut BreakerConfig {
     config.breakers.get_or_insert(BreakerConfig {
         losses_max: 0,

@@ -1,5 +1,5 @@
-//! Policies in the shadow: when they are asked, what they say, and what is refused. The simulation checks that they
-//! have no effect, and that each says what it decides in force.
+//! Shadow policies: when they are asked, what they choose, and which configurations are refused. The simulation checks
+//! that they have no effect, and that each makes the same choice as in force.
 
 use warptape_events::journal::*;
 use warptape_scheduler::{Scheduler, StepError};
@@ -7,7 +7,7 @@ use warptape_scheduler::{Scheduler, StepError};
 use crate::learned::{network, trained};
 use crate::script::{assigned, config, started, task};
 
-/// A start with a deciding policy, and with others in its shadow.
+/// A start with a policy in force, and with shadow policies.
 pub fn starts(policy: &str, policies: &[&str], every: i32) -> Input {
     let mut config = config();
     policy.clone_into(&mut config.risk.policy);
@@ -61,7 +61,7 @@ fn a_task_that_joins_a_queue_has_other_queues_beside_it() {
 #[test]
 fn a_lane_that_is_free_has_other_tasks_beside_its_own() {
     let mut world = World::new("first-come", &["earliest-deadline", "shortest-queue"], 1);
-    // Lanes are busy with three tasks; only push policies have a lane for those that arrive.
+    // Three tasks keep the lanes busy; only push policies choose a lane for further ones.
     for number in 0..3 {
         let said = world.arrive(number, task(0));
         assert_eq!((said[0].policy, said[0].lane, said[0].task_instead), (1, None, None), "{said:?}");

@@ -1,5 +1,5 @@
 //! The scheduler in a random world: arrivals, completions, losses, wakes, drains, restarts and bad inputs. The model
-//! checks every step. Each run ends with a healing phase in which everything must come to rest.
+//! checks every step. Each run ends with a healing phase, in which all work must be finished.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use crate::planted::Plant;
 
 const SEEDS: u64 = 2_500;
 const STEPS: i64 = 160;
-/// Seeds of the networks in runs.
+/// Seeds of the networks in simulated runs.
 const NETWORKS: [u64; 2] = [1, 2];
-/// Most steps of healing: fewer would do even if every row were alone in a batch, woken and completed.
+/// Most steps of healing. This suffices even if every row were a batch of its own, with a wake and a completion.
 const HEALING_STEPS_MAX: i64 = 100_000;
 
 /// Prints the seed if a run panics.
@@ -30,7 +30,7 @@ impl Drop for SeedOnPanic {
     }
 }
 
-/// Seeds of a run: half of them are fixed, the others rotate with `WARPTAPE_TEST_ROTATION`. `tests/run` sets that to
+/// Seeds of a run: half of them are fixed, the others change with `WARPTAPE_TEST_ROTATION`. `tests/run` sets that to
 /// the day of the commit.
 fn rotating() -> Vec<u64> {
     #[expect(clippy::disallowed_methods, reason = "the seeds of a test are no input of the scheduler")]
@@ -52,11 +52,11 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
             *seen.entry(kind).or_default() += count;
         }
     }
-    // Simulated runs are too short to show a drift of a learned policy.
+    // Simulated runs are too short for a drift of a learned policy.
     for (kind, count) in drifting::run().seen {
         *seen.entry(kind).or_default() += count;
     }
-    // A simulation that never meets a rule does not test it.
+    // A simulation in which a rule never applies does not test it.
     let kinds: Vec<_> = seen.keys().map(String::as_str).collect();
     let all = [
         "admit",
@@ -144,7 +144,7 @@ fn run(seed: u64) -> BTreeMap<String, i64> {
     run_with(seed, None)
 }
 
-/// Runs with a seed; the scheduler has a fault if one is planted.
+/// Runs with a seed and, if one is given, an artificial fault of the scheduler.
 pub fn run_with(seed: u64, plant: Option<Plant>) -> BTreeMap<String, i64> {
     let mut draws = Draws::new(seed);
     let (config, weights) = random_start(&mut draws);
@@ -156,7 +156,7 @@ pub fn run_with(seed: u64, plant: Option<Plant>) -> BTreeMap<String, i64> {
     for _ in 0..STEPS {
         let pace = draws.pick(&[1, 50, 3_000]).unwrap();
         model.at_ns += draws.below(pace);
-        // Windows are seconds long, and everything else is microseconds.
+        // Windows last seconds, while all other times are microseconds.
         if autoscale.is_some() && draws.percent(20) {
             model.at_ns += draws.below(3_000_000_000);
         }
@@ -220,7 +220,7 @@ fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
         breakers: if draws.percent(70) { Some(random_breakers(draws)) } else { None },
         balance_interval_ns: draws.pick(&[0, 1, 300, 20_000]).unwrap(),
     };
-    // Guarantees have to fit.
+    // The guarantees must fit.
     config.risk.queues.quotas.truncate(if config.risk.tasks_max < 4 { 0 } else { usize::MAX });
     let weights = (0..draws.range(1, 6)).map(|_| draws.pick(&[0, 1, 1, 3]).unwrap()).collect();
     (config, weights)
@@ -302,7 +302,7 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
     }
     match draws.below(113) {
         0..40 => {
-            // Rows of a paused partition may still be on their way.
+            // Rows of a paused partition may still arrive, because they were read before.
             let partitions = if draws.percent(90) { to_read } else { assigned };
             if let Some(partition) = draws.pick(&partitions) {
                 arrive(model, draws, partition);
@@ -315,7 +315,7 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
         }
         72..78 => {
             if let Some(timer_ns) = model.life.timer_ns {
-                // The wake comes on time, late, or too early.
+                // The wake is on time, late or too early.
                 let late_ns = draws.range(-20, 20);
                 model.at_ns = model.at_ns.max(timer_ns + late_ns);
                 model.step(Input::Woke(Woke {}));
@@ -363,7 +363,8 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
     }
 }
 
-/// Takes a step about tasks: a task or a later round arrives, a slice is done, on time or late, or a task is withdrawn.
+/// Takes a step about tasks: a task or a later round arrives, a slice is done (on time or late), or a task is
+/// withdrawn.
 fn step_a_task(model: &mut Model, draws: &mut Draws) {
     let with_slice: Vec<_> = lanes_where(model, |lane| lane.slice.is_some());
     let late: Vec<_> = lanes_where(model, |lane| !lane.slices_voided.is_empty());
@@ -483,20 +484,19 @@ fn complete(model: &mut Model, lane: LaneId, service_ns: i64) {
     model.step(Input::Completed(Completed { lane, batch, service_ns, sample: None }));
 }
 
-/// A task policy by its name alone if that is enough, as in journals from before versions, and otherwise with its
-/// version.
+/// A task policy with its version, or without it for version 1, as in journals from before versions.
 fn task_policy(draws: &mut Draws) -> String {
     let name = draws.pick(&TASK_POLICIES).unwrap();
     let current = current_task_policy(name);
     if current == format!("{name}@1") { name.to_owned() } else { current }
 }
 
-/// The policy of one of two networks, which may be missing.
+/// The policy of one of two networks; the network may be missing.
 fn network_policy(draws: &mut Draws) -> String {
     format!("dqn:{}", network(draws.pick(&NETWORKS).unwrap()).hash())
 }
 
-/// Gives the process a network, once.
+/// Adds a network to the process, once.
 fn tell_network(model: &mut Model, draws: &mut Draws) {
     let network = network(draws.pick(&NETWORKS).unwrap());
     if !model.life.networks.contains(&network.hash()) {
@@ -504,7 +504,7 @@ fn tell_network(model: &mut Model, draws: &mut Draws) {
     }
 }
 
-/// Measures a lane: slow to begin with, or slow for each row.
+/// Measures a lane: with a high fixed time, or with a high time per row.
 fn measure(model: &mut Model, draws: &mut Draws) {
     let lane = draws.below(model.lanes.len() as i64) as LaneId;
     let (base_ns, row_ns) = (draws.pick(&[10, 5_000]).unwrap(), draws.pick(&[1, 100]).unwrap());
@@ -530,7 +530,7 @@ fn sample(model: &mut Model, draws: &mut Draws) {
     }
 }
 
-/// Sends an operator's command, which may be wrong or late.
+/// Sends an operator's command, which may be invalid or late.
 fn control(model: &mut Model, draws: &mut Draws) {
     let lane = draws.range(-1, model.lanes.len() as i64) as LaneId;
     let command = match draws.below(13) {
@@ -569,7 +569,7 @@ fn control(model: &mut Model, draws: &mut Draws) {
     model.step(Input::Control(Control { offset: 0, id, by, deadline_ns, command }));
 }
 
-/// Gives the scheduler an input that it must refuse.
+/// Steps the scheduler with an input that it must refuse.
 fn refuse_something(model: &mut Model, draws: &mut Draws) {
     let lanes = model.lanes.len() as LaneId;
     let lane = draws.below(lanes.into()) as LaneId;
@@ -650,8 +650,8 @@ fn refuse_something(model: &mut Model, draws: &mut Draws) {
     model.step_refused(at_ns, &input);
 }
 
-/// Heals the world without further faults: lanes return, partitions are restored, batches complete. Everything that
-/// arrived is done in a bounded number of steps.
+/// Heals the world without further faults: lanes return, partitions are restored, batches complete. All arrived work
+/// must be done in a bounded number of steps.
 fn heal(model: &mut Model) {
     for lane in lanes_where(model, |lane| !lane.ready) {
         model.step(Input::LaneReady(LaneReady { lane }));
@@ -664,7 +664,7 @@ fn heal(model: &mut Model) {
             model.step(Input::Released(*released));
             continue;
         }
-        // The next step follows at once if one lacked room. No other wake is needed.
+        // A step follows at once if the last one lacked room. No other wake is needed.
         if model.life.timer_ns.is_some_and(|wake_ns| wake_ns <= model.at_ns + 1) {
             model.at_ns += 1;
             model.step(Input::Woke(Woke {}));

@@ -1,14 +1,14 @@
-//! The promise of ageing: one of any sixteen successive slices is of the longest-waiting aged task among those that any
-//! lane may take. Or it is of a task that only the lane of that slice may take, and that has waited longer.
+//! The guarantee of ageing. Among sixteen successive slices there is one for the longest-waiting aged task that any
+//! lane may take. Or it is for a task that only its lane may take, and that has waited longer.
 
 use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;
 
-/// Most successive slices that may begin while the same aged task waits longest. One of every sixteen is for aged
-/// tasks, but tasks that are shared out may have waited longer.
+/// Most successive slices that may begin while the same aged task waits longest. One in sixteen is for aged tasks, but
+/// tasks that were split may have waited longer.
 const PASSED_MAX: i64 = 16 * 16;
 
-/// Counts how often the longest-waiting task is passed by others.
+/// Counter of slices that begin while another task waits longest.
 #[derive(Default)]
 pub struct Starvation {
     longest: Option<TaskId>,
@@ -16,7 +16,7 @@ pub struct Starvation {
 }
 
 impl Starvation {
-    /// Notes that a slice of a task begins while this aged task, if there is one, waits longest.
+    /// Notes that a slice of `begins` starts while the aged task `longest`, if any, waits longest.
     pub fn observe(&mut self, longest: Option<TaskId>, begins: TaskId) -> Result<(), String> {
         let is_same = longest.is_some() && self.longest == longest && longest != Some(begins);
         self.passed = if is_same { self.passed + 1 } else { 0 };
@@ -28,8 +28,8 @@ impl Starvation {
     }
 }
 
-/// Runs one lane with endless critical tasks and an earlier batch task. Returns the slices before the batch task
-/// begins, and what was found.
+/// Runs one lane with endless critical tasks and an earlier batch task. Returns the number of slices before the batch
+/// task begins, and the result of the check.
 fn beside_critical_tasks(ageing_ns: i64) -> (Option<i64>, Result<(), String>) {
     let mut config = crate::script::config();
     config.risk.ageing_ns = ageing_ns;
@@ -66,7 +66,7 @@ fn beside_critical_tasks(ageing_ns: i64) -> (Option<i64>, Result<(), String>) {
 #[test]
 fn a_batch_task_begins_beside_critical_tasks_without_end() {
     assert_eq!(beside_critical_tasks(1), (Some(7), Ok(())));
-    // The task is aged after a hundred slices, and the next slice for aged tasks is the 103rd.
+    // The task is aged after a hundred slices; the next slice for aged tasks is the 103rd.
     assert_eq!(beside_critical_tasks(1_000), (Some(103), Ok(())));
 }
 

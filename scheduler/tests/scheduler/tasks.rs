@@ -1,4 +1,4 @@
-//! One rule of risk tasks per test.
+//! Text cases of the rules for risk tasks, one rule per test.
 
 use warptape_events::journal::{Decision, Input, RiskConfig, SliceDone, TaskArrived, TaskClass};
 use warptape_scheduler::{Scheduler, StepError, TASK_POLICIES, current_task_policy};
@@ -148,7 +148,7 @@ fn tasks_of_a_tenant_take_turns() {
     );
 }
 
-/// Classes of `slices` slices, while each class has more work than that.
+/// Classes of the first `slices` slices, while each class has more work than that.
 fn classes_of_slices(quantum_ns: i64, slices: i64) -> Vec<TaskClass> {
     let mut scheduler_config = config();
     scheduler_config.risk = RiskConfig { slice_ns: 100, quantum_ns, ..RiskConfig::default() };
@@ -298,9 +298,9 @@ fn some_slices_go_to_less_urgent_classes() {
     let count = |wanted: TaskClass| classes.iter().filter(|&&class| class == wanted).count();
     assert_eq!(classes[15], TaskClass::Batch, "the least urgent");
     assert_eq!(classes[31], TaskClass::Interactive, "the next one");
-    // The first slice is of the task that came first.
+    // The first slice is for the task that arrived first.
     assert_eq!([count(TaskClass::Batch), count(TaskClass::Interactive)], [3, 2]);
-    // Journals from before the quantum have 0.
+    // Journals from before the quantum existed have 0.
     assert!(classes_of_slices(0, 65)[1..].iter().all(|&class| class == TaskClass::Critical));
 }
 
@@ -728,8 +728,8 @@ fn the_policy_that_learns_leaves_lanes_to_the_kind_that_their_time_is_worth_most
     );
 }
 
-/// No journal is replayed differently. A missing version is refused, with the names that this software has. A name
-/// without a version is refused as well if the first version is gone.
+/// A policy whose version is missing is refused, with a list of those that this software has, so that no journal is
+/// replayed differently. A name without a version is refused as well if the first version is gone.
 #[test]
 fn a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
     let begin = |policy: &str| {
@@ -749,7 +749,8 @@ fn a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
     }
 }
 
-/// One kind of lanes has done a task that takes a second; the other has done none. 300 tasks come before any is done.
+/// Lanes of one class have done a task, which took a second; the other lanes have done none. 300 tasks arrive before
+/// any is done.
 #[test]
 fn whole_tasks_do_not_go_to_one_lane_for_want_of_its_rate() {
     let mut config = config();
@@ -771,8 +772,8 @@ fn whole_tasks_do_not_go_to_one_lane_for_want_of_its_rate() {
     assert_eq!(to_unknown.count(), 150);
 }
 
-/// A slice of a batch task holds the only lane, because its thread was delayed. Critical tasks begin at once all the
-/// same, one at a time, and the passed slice goes on.
+/// The only lane works on a slice of a batch task, whose thread is delayed. Critical tasks still begin at once, one at
+/// a time, and the passed slice continues.
 #[test]
 fn a_critical_task_passes_the_slice_of_another() {
     check(

@@ -1,11 +1,11 @@
-//! The rules for good ticks. They are checked once, when a tick is read from Avro or written to it, and not again
+//! The rules for valid ticks. They are checked once, when a tick is read from Avro or written to it, and not again
 //! after the decoder.
 
 use crate::long_field::{LONG_FIELD_COUNT, LongField};
 use crate::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use crate::{SYMBOL_BYTES_MAX, dead_letter::DeadLetterReason};
 
-/// A bad tick, with its row, field and problem.
+/// An invalid tick, with its row, field and problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("row {row}, field {field}: {problem}")]
 pub struct InvalidTick {
@@ -151,7 +151,7 @@ fn kind_name(kind: TickKind) -> &'static str {
 }
 
 impl InvalidTick {
-    /// Returns the dead letter's reason.
+    /// Returns the reason for the tick's dead letter.
     pub fn reason(&self) -> DeadLetterReason {
         match self.problem {
             TickProblem::NotOfKind { .. } => DeadLetterReason::WrongFields,
@@ -186,7 +186,7 @@ impl InvalidTick {
     }
 }
 
-/// Returns the symbol as text, if it is a good one.
+/// Returns the symbol as text, if it is valid.
 pub fn check_symbol(symbol: &[u8]) -> Result<&str, TickProblem> {
     if symbol.is_empty() {
         return Err(TickProblem::EmptySymbol);
@@ -218,11 +218,11 @@ pub fn longs_of(tick: &Tick) -> Longs {
     ]
 }
 
-/// Returns a word whose sign bit is set if a numeric field of the tick is bad. It has no branches, so that a loop over
-/// columns runs in vector registers; [`explain`] names the problem.
+/// Returns a word whose sign bit is set if a numeric field of the tick is invalid. It has no branches, so that a loop
+/// over columns runs in vector registers; [`explain`] finds the problem.
 ///
-/// A value `v` in `0..i64::MAX` has a clear sign bit in both `v` and `v + 1`; a positive one also in `v - 1`. Only the
-/// ends of the range are bad prices: their sign changes if they are moved by one.
+/// A value `v` in `0..i64::MAX` has a clear sign bit in both `v` and `v + 1`; a positive one also in `v - 1`. Prices
+/// may have either sign. Only the ends of the range are invalid: their sign changes if they are moved by one.
 #[inline(always)]
 fn defect(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> i64 {
     let [event_time, receive_time, trade_id, price, size, bid_price, bid_size, ask_price, ask_size] = *longs;
@@ -253,14 +253,14 @@ fn defect(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> i64 {
 /// The rule for prices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prices {
-    /// Prices of 0 are bad, because 0 stands for fields that were left out.
+    /// Prices of 0 are invalid, because 0 means a field that was left out.
     #[default]
     NotZero,
-    /// All prices are good.
+    /// All prices are valid.
     Any,
 }
 
-/// Checks one tick except its symbol.
+/// Checks one tick, except for its symbol.
 #[inline]
 pub fn check_row(
     row: usize,
@@ -272,10 +272,11 @@ pub fn check_row(
     if defect(kind, side, longs, prices) < 0 { Err(explain(row, kind, side, longs, prices)) } else { Ok(()) }
 }
 
-/// Checks the rows from `start` on except their symbols. An error names the first bad one, counted from `start`.
+/// Checks the rows from `start` on, except for their symbols. An error names the first invalid row, counted from
+/// `start`.
 pub fn check_rows(columns: &TickColumns, start: usize, prices: Prices) -> Result<(), InvalidTick> {
     let rows = columns.len() - start;
-    // Slices of one length spare the loop its bounds checks.
+    // Slices of equal length let the compiler remove bounds checks from the loop.
     let kind = &columns.kind[start..][..rows];
     let side = &columns.side[start..][..rows];
     let event_time = &columns.event_time_ns[start..][..rows];
@@ -305,7 +306,8 @@ pub fn check_rows(columns: &TickColumns, start: usize, prices: Prices) -> Result
     if defects < 0 { first_bad_row(columns, start, prices) } else { Ok(()) }
 }
 
-/// Returns all bad rows from `start` on, each with its first problem, counted from `start`. Symbols are not checked.
+/// Returns all invalid rows from `start` on, each with its first problem; rows are counted from `start`. Symbols are
+/// not checked.
 pub fn bad_rows(columns: &TickColumns, start: usize, prices: Prices) -> Vec<InvalidTick> {
     if check_rows(columns, start, prices).is_ok() {
         return Vec::new();
@@ -323,7 +325,7 @@ fn check_row_of(columns: &TickColumns, row: usize, shown: usize, prices: Prices)
     check_row(shown, columns.kind[row], columns.side[row], &longs, prices)
 }
 
-/// Returns the first problem of a tick that [`defect`] found bad.
+/// Returns the first problem of a tick for which [`defect`] has set the sign bit.
 #[cold]
 fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> InvalidTick {
     let invalid = |field: &'static str, problem| InvalidTick { row, field, problem };
@@ -370,7 +372,7 @@ mod tests {
         })
     }
 
-    /// The same rules again, one value at a time.
+    /// The same rules, checked one value at a time.
     fn is_good(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> bool {
         let is_price = |field| [3, 5, 7].contains(&field);
         let from = |field| if is_price(field) { i64::MIN + 1 } else { 0 };

@@ -12,7 +12,8 @@ pub const TEXT_BYTES_MAX: usize = 256;
 /// command is answered by one `ControlResult`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Control {
-    /// Id of the command, chosen by the sender, which its answer repeats. Up to 256 bytes, as all texts here.
+    /// Id of the command, chosen by the sender and repeated in the answer. It has up to 256 bytes, like all texts of a
+    /// command.
     pub id: String,
     /// Time at which the command was sent, in nanoseconds since the Unix epoch.
     pub at_ns: i64,
@@ -85,7 +86,7 @@ pub struct UndrainLane {
 pub struct WeighLane {
     /// Number of the lane, from 0.
     pub lane: LaneId,
-    /// New weight of the lane, 0 to 1,000,000; 0: the lane stands by.
+    /// New weight of the lane, 0 to 1,000,000; 0: the lane gets groups only if no lane with a weight is ready.
     pub weight: i32,
 }
 

@@ -1,4 +1,4 @@
-//! A position in an Avro datum. It reads Avro's primitives one after the other, and knows no schemas.
+//! A position in an Avro datum. It reads Avro's primitive types one after the other, and does not know schemas.
 
 use crate::error::DecodeError;
 use crate::varint::{self, VarintError};
@@ -66,7 +66,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads non-negative numbers of one or two bytes, in fours, as far as they go. Returns how many were read.
+    /// Reads non-negative numbers of one or two bytes, four at a time, until others follow. Returns how many were read.
     #[inline]
     pub fn small(&mut self, values: &mut [u32]) -> usize {
         let (read, at) = varint::read_small(self.bytes, self.at, values);
@@ -105,17 +105,17 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Passes over a byte that was peeked at.
+    /// Skips a byte that was peeked at.
     #[inline]
     pub fn pass_byte(&mut self) {
         debug_assert!(self.at < self.bytes.len());
         self.at += 1;
     }
 
-    /// Reads Avro `bytes`, or a `string` not yet known to be UTF-8.
+    /// Reads Avro `bytes`, or a `string` that is not yet known to be UTF-8.
     #[inline(always)]
     pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
-        // Fewer than 64 bytes: the length is one byte, and not negative.
+        // The fast case is a length below 64, which takes one byte and is not negative.
         if let [length @ ..0x80, rest @ ..] = &self.bytes[self.at..]
             && length & 1 == 0
             && let Some(bytes) = rest.get(..usize::from(length >> 1))
@@ -140,10 +140,11 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(bytes).map_err(|_| self.malformed("a string that is not UTF-8"))
     }
 
-    /// Reads the number of items in the next block of an array; 0 ends the array. Blocks that state their size are read
-    /// too.
+    /// Reads the number of items in the next block of an array; 0 ends the array. Blocks that state their size in bytes
+    /// are accepted too.
     ///
-    /// The number must not exceed the bytes left, because no item that Warptape reads is empty on the wire.
+    /// The number must not exceed the number of remaining bytes, because every item that Warptape reads takes at least
+    /// one byte.
     #[inline]
     pub fn block(&mut self) -> Result<usize, DecodeError> {
         let mut count = self.long()?;
@@ -157,7 +158,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Checks that nothing is left.
+    /// Checks that no bytes remain.
     pub fn finish(&self) -> Result<(), DecodeError> {
         match self.remaining() {
             0 => Ok(()),

@@ -74,7 +74,7 @@ impl DeadLetterReason {
         Self::UnreadableBatch,
     ];
 
-    /// Returns its name in the schema.
+    /// Returns the reason's name in the schema.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NotFramed => "NOT_FRAMED",
@@ -107,7 +107,7 @@ pub struct DeadLetter {
     pub topic: String,
     /// Partition of the record.
     pub partition: i32,
-    /// Offset of the record; of the first one if the letter is about a batch of records.
+    /// Offset of the record. If the letter is about a batch of records, it is the offset of the first one.
     pub offset: i64,
     /// Reason of the rejection.
     pub reason: DeadLetterReason,
@@ -158,14 +158,14 @@ impl DeadLetter {
     /// Greatest number of bytes of the detail in a letter.
     pub const DETAIL_BYTES_MAX: usize = 1 << 10;
 
-    /// Returns the first version of the schema that can hold it.
+    /// Returns the first version of the schema that can represent the letter.
     pub fn schema(&self) -> KnownSchema {
         let is_of_whole_record = self.rows.is_empty() && self.last_offset.is_none();
         if is_of_whole_record { known::DEAD_LETTER_2 } else { known::DEAD_LETTER }
     }
 
-    /// Returns the letter as it is written, within the default limits of topics and clients, however large the record
-    /// was. The original stays in its topic for as long as the topic keeps it.
+    /// Returns the letter as it is written: it fits the default limits of topics and clients, however large the record
+    /// was. The original stays in its topic as long as the topic keeps it.
     pub fn bounded(mut self) -> Self {
         self.detail.truncate(self.detail.floor_char_boundary(Self::DETAIL_BYTES_MAX));
         let key_bytes = self.key.as_ref().map_or(0, Vec::len);
@@ -179,7 +179,7 @@ impl DeadLetter {
         self
     }
 
-    /// True if this key and value are those of the letter's record, as far as the letter can tell.
+    /// True if this key and value are those of the letter's record, as far as the letter shows.
     pub fn is_of(&self, key: Option<&[u8]>, value: &[u8]) -> bool {
         match &self.cut {
             None => self.key.as_deref() == key && self.value == value,
@@ -197,7 +197,7 @@ impl DeadLetter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadLetterDigest(pub [u8; blake3::OUT_LEN]);
 
-/// As lower-case hex digits.
+/// The hash as lower-case hex digits.
 impl fmt::Display for DeadLetterDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&hex::text(&self.0))

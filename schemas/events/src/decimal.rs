@@ -10,8 +10,8 @@ use crate::wire::{Wire, put_bytes};
 pub struct Decimal<const SCALE: usize>(pub i128);
 
 impl<const SCALE: usize> Decimal<SCALE> {
-    /// Parses the text that [`decimal_text`] makes; `None` if it is no decimal number with at most `SCALE` digits of
-    /// fraction.
+    /// Parses the text that [`decimal_text`] writes; `None` if it is not a decimal number with at most `SCALE` digits
+    /// after the point.
     fn parse(text: &str) -> Option<Self> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let padding = SCALE.checked_sub(fraction.len())?;
@@ -39,7 +39,7 @@ impl<const SCALE: usize> Wire<'_> for Decimal<SCALE> {
     }
 }
 
-/// Returns an integer scaled by 1e-9 as a decimal number: 61,234,500,000,000 is `61234.5`.
+/// Returns an integer in units of 1e-9 as a decimal number: 61,234,500,000,000 is `61234.5`.
 pub fn decimal_e9(value: i64) -> String {
     decimal_text(value.into(), 9)
 }

@@ -1,4 +1,4 @@
-//! Encoders of ticks for producers. They refuse ticks that the decoder would reject, by the same checks.
+//! Encoders of ticks for producers. They use the decoder's checks, and refuse ticks that it would reject.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ use crate::{ROWS_MAX, frame, known};
 /// Appends one tick as a `Tick` record.
 ///
 /// # Errors
-/// If the decoder would reject it, or its prices and sizes have other scales than 1e-9, which need
-/// [`encode_scaled_tick_batch`]. Nothing is appended then.
+/// The decoder would reject the tick, or its prices and sizes have other scales than 1e-9, which need
+/// [`encode_scaled_tick_batch`]. Then no bytes are appended.
 pub fn encode_tick(tick: &Tick, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     check(0, tick)?;
     out.extend_from_slice(&const { frame::header(known::TICK.fingerprint) });
@@ -28,8 +28,8 @@ pub fn encode_tick(tick: &Tick, out: &mut Vec<u8>) -> Result<(), EncodeError> {
 /// Appends ticks as one `TickBatch` record, in the given order.
 ///
 /// # Errors
-/// If there are none or more than [`ROWS_MAX`], or the decoder would reject one of them. Prices and sizes with other
-/// scales than 1e-9 need [`encode_scaled_tick_batch`]. Nothing is appended on an error.
+/// There are no ticks, there are more than [`ROWS_MAX`], or the decoder would reject one of them. Prices and sizes with
+/// other scales than 1e-9 need [`encode_scaled_tick_batch`]. No bytes are appended on an error.
 pub fn encode_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     check_count(ticks)?;
     for (row, tick) in ticks.iter().enumerate() {
@@ -43,11 +43,12 @@ pub fn encode_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(), Encode
     Ok(())
 }
 
-/// Appends ticks as one `ScaledTickBatch` record, in the given order. They may have scales of their own, and trades a
-/// price of 0.
+/// Appends ticks as one `ScaledTickBatch` record, in the given order. The ticks may have different scales, and trades
+/// may have a price of 0.
 ///
 /// # Errors
-/// If there are none or more than [`ROWS_MAX`], or the decoder would reject one of them. Nothing is appended then.
+/// There are no ticks, there are more than [`ROWS_MAX`], or the decoder would reject one of them. Then no bytes are
+/// appended.
 pub fn encode_scaled_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     check_count(ticks)?;
     for (row, tick) in ticks.iter().enumerate() {
@@ -78,7 +79,7 @@ fn check_count(ticks: &[Tick]) -> Result<(), EncodeError> {
     }
 }
 
-/// Approximate number of bytes of a row, to reserve memory at once.
+/// Approximate bytes of a row, used to reserve memory.
 const ROW_BYTES: usize = 48;
 
 fn check(row: usize, tick: &Tick) -> Result<(), InvalidTick> {

@@ -14,7 +14,7 @@ pub enum DecodeError {
          the id, {REGISTRY_HEADER_SIZE} bytes): publish with one of them"
     )]
     NotFramed,
-    /// The fingerprint is of no known schema.
+    /// No known schema has the fingerprint.
     #[error(
         "no schema with fingerprint {fingerprint:016x} is known: publish with one of schemas/avro/*.avsc, or register the writer's schema"
     )]
@@ -22,7 +22,7 @@ pub enum DecodeError {
         /// The header's fingerprint.
         fingerprint: u64,
     },
-    /// The fingerprint is of no version of the record's schema that this software reads.
+    /// No version of the record's schema that this software reads has the fingerprint.
     #[error(
         "the record is of a version of {record}, fingerprint {fingerprint:016x}, that this software does not read: it reads version {known}; \
          use the version of warptape that wrote it"
@@ -35,7 +35,7 @@ pub enum DecodeError {
         /// The newest version that this software reads.
         known: u32,
     },
-    /// The id is of no known schema.
+    /// No known schema has the id.
     #[error(
         "no schema with registry id {id} is known: register the writer's schema, or set schema_registry.url to the registry that has it"
     )]
@@ -43,7 +43,7 @@ pub enum DecodeError {
         /// The header's id.
         id: u32,
     },
-    /// The registry's schema cannot be that of ticks.
+    /// The registry's schema does not fit records of ticks.
     #[error("the schema with registry id {id} cannot be used: {detail}")]
     UnusableSchema {
         /// The header's id.
@@ -51,7 +51,7 @@ pub enum DecodeError {
         /// The reason.
         detail: String,
     },
-    /// The record is known, but does not belong here.
+    /// The record is of a known kind, but not of the expected one.
     #[error("a {found} record where {expected} belongs: publish it to its own topic")]
     WrongSchema {
         /// Name of the record found.
@@ -83,10 +83,10 @@ pub enum DecodeError {
         /// The malformed value.
         what: &'static str,
     },
-    /// The datum is not readable by the registered writer schema.
+    /// The datum cannot be resolved from the registered writer schema.
     #[error("the record does not resolve to the {name} schema: {detail}")]
     Unresolvable {
-        /// Name of the schema to which it should resolve.
+        /// Name of the reader schema.
         name: &'static str,
         /// The Avro library's error.
         detail: String,
@@ -113,21 +113,21 @@ pub enum DecodeError {
     /// A tick has a bad value.
     #[error(transparent)]
     Invalid(#[from] InvalidTick),
-    /// A batch of records could not be unpacked; one record stands for it.
+    /// A batch of records could not be unpacked; one record replaces it.
     #[error("{detail}")]
     UnreadableBatch {
         /// Offset of its first record.
         first_offset: i64,
-        /// The kind of batch, and the reason.
+        /// Description of the batch, and the reason.
         detail: String,
     },
-    /// A snapshot is damaged.
+    /// The checksum of a snapshot is wrong.
     #[error("the checksum of the snapshot does not fit its bytes: use the one before it")]
     Checksum,
 }
 
 impl DecodeError {
-    /// Returns the dead letter's reason.
+    /// Returns the reason for the record's dead letter.
     pub fn reason(&self) -> DeadLetterReason {
         match self {
             Self::NotFramed => DeadLetterReason::NotFramed,
@@ -147,7 +147,7 @@ impl DecodeError {
     }
 }
 
-/// The reason why ticks cannot be written. Nothing was appended.
+/// The reason why ticks cannot be written. No bytes were appended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// The decoder would reject a tick.
@@ -173,16 +173,16 @@ pub enum SchemaError {
         /// The Avro library's error.
         detail: String,
     },
-    /// The schema is of something else.
+    /// The schema does not describe ticks.
     #[error("the schema is of {found}: only records named Tick and TickBatch hold ticks")]
     NotTicks {
         /// Its name or type.
         found: String,
     },
-    /// The schema does not resolve to ours.
+    /// The schema does not resolve to the published one.
     #[error("the schema does not resolve to {name}: {detail}")]
     Unresolvable {
-        /// Name of our schema.
+        /// Name of the published schema.
         name: &'static str,
         /// The reason.
         detail: String,
@@ -192,10 +192,10 @@ pub enum SchemaError {
 /// The reason why a journal entry does not succeed the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainError {
-    /// The record is no journal entry.
+    /// The record is not a journal entry.
     #[error("not a journal entry: {0}")]
     Unreadable(#[from] DecodeError),
-    /// The hash does not fit.
+    /// The entry's hash does not match its content.
     #[error(
         "the entry's hash is {found}, but its bytes and the previous entry give {expected}: it was changed, or an earlier entry was removed or added"
     )]
@@ -205,15 +205,15 @@ pub enum ChainError {
         /// Hash in the entry.
         found: String,
     },
-    /// An entry without a hash has no successor.
+    /// No entry can follow an entry without a hash.
     #[error(
         "the last entry's hash is {found:?} and not 64 lower-case hex digits: check the journal before going on"
     )]
     NoHash {
-        /// The text found in its place.
+        /// The text in place of the hash.
         found: String,
     },
-    /// An entry with this number has no successor.
+    /// No entry can follow an entry with this number.
     #[error("the last entry's sequence number is {found}: check the journal before going on")]
     NoSequence {
         /// The number.

@@ -22,7 +22,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Returns the key of its record.
+    /// Returns the key of the record.
     pub fn key(&self) -> String {
         format!("{} {}", self.source, self.digest)
     }

@@ -5,8 +5,8 @@
 //!  registry        00      id of the schema in a schema registry, big endian      datum
 //! ```
 //!
-//! The first is Avro's own encoding, in which Warptape writes all records. The second is Confluent's wire format; only
-//! the registry knows the schema of an id.
+//! The first is Avro's own encoding; Warptape writes all records in it. The second is Confluent's wire format, in which
+//! only the registry knows the schema of an id.
 
 use crate::error::DecodeError;
 
@@ -67,7 +67,7 @@ pub fn registry_id_of(payload: &[u8]) -> Option<u32> {
 /// Appends a record in single-object encoding to `out`, in the registry's frame.
 ///
 /// # Panics
-/// If it is not in single-object encoding.
+/// The record is not in single-object encoding.
 pub fn to_registry_frame(payload: &[u8], id: u32, out: &mut Vec<u8>) {
     assert!(fingerprint_of(payload).is_some(), "a record in single-object encoding");
     out.push(REGISTRY_MARKER);
@@ -78,7 +78,7 @@ pub fn to_registry_frame(payload: &[u8], id: u32, out: &mut Vec<u8>) {
 /// Converts a record from the registry's frame to single-object encoding.
 ///
 /// # Panics
-/// If it is not in the registry's frame.
+/// The record is not in the registry's frame.
 pub fn to_single_object(payload: &mut Vec<u8>, fingerprint: u64) {
     assert!(registry_id_of(payload).is_some(), "a record in the registry's frame");
     payload.splice(..REGISTRY_HEADER_SIZE, header(fingerprint));
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(payload, b"\x00\x01\x02\x03\x04datum");
         assert_eq!(split_registry(&payload), Some((0x0102_0304, &b"datum"[..])));
         assert_eq!((registry_id_of(&payload), fingerprint_of(&payload)), (Some(0x0102_0304), None));
-        // Without a registry the id means nothing.
+        // Without a registry, the id has no meaning.
         assert_eq!(split(&payload), Err(DecodeError::UnknownSchemaId { id: 0x0102_0304 }));
         assert_eq!(split(&payload[..4]), Err(DecodeError::NotFramed));
         to_single_object(&mut payload, 0xfeed);

@@ -31,8 +31,8 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     array
 }
 
-/// The hex digits of a hash: a text of `N` characters without memory of its own. A reader checks that there are `N` of
-/// them and that they are ASCII; [`Digits::are_hex`] checks that they are hex digits.
+/// The hex digits of a hash: a text of `N` characters without heap memory. A reader checks that there are `N` ASCII
+/// characters; [`Digits::are_hex`] checks that they are hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digits<const N: usize>([u8; N]);
@@ -41,7 +41,7 @@ impl<const N: usize> Digits<N> {
     /// Returns the digits of a hash's bytes.
     ///
     /// # Panics
-    /// If `N` is not twice the number of bytes.
+    /// `N` is not twice the number of bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(array(bytes))
     }
@@ -51,7 +51,7 @@ impl<const N: usize> Digits<N> {
         Self([b'0'; N])
     }
 
-    /// True if each is one of `0123456789abcdef`.
+    /// True if each character is one of `0123456789abcdef`.
     pub fn are_hex(&self) -> bool {
         self.0.iter().all(|digit| DIGITS.contains(digit))
     }

@@ -1,8 +1,8 @@
 //! The scheduler's inputs and decisions, and the journal entry that records both.
 //!
 //! These types are the journal's interface: `schemas/avro/journal_entry.avsc` is generated from them, doc comments
-//! included. Their only behaviour is encoding, and the kind of a device by its name. The rules for decisions are in the
-//! `scheduler` crate.
+//! included. Apart from encoding, they only derive the kind of a device from its name. The rules for decisions are in
+//! the crate `scheduler`.
 
 mod autoscale;
 mod config;
@@ -36,8 +36,8 @@ pub type PartitionId = i32;
 /// Index of a symbol group within its partition, dense from 0.
 pub type GroupIndex = i32;
 
-// Replays decode and move millions of entries, each as large as the largest input, so large and rare inputs are in a
-// `Box`.
+// Replays decode and move millions of entries, each as large as the largest input. So large inputs that are rare are in
+// a `Box`.
 const _: () = assert!(size_of::<JournalEntry>() <= 296);
 
 /// One step of the scheduler: its input, its decisions, and the hashes that prove both.

@@ -4,7 +4,7 @@
 //!  hash(n) = blake3( hash(n-1) as 64 hex digits ++ datum(n) without its last field, which is hash(n) )
 //! ```
 //!
-//! The hash is over the datum, without the header, so the chain holds in any frame.
+//! The hash covers the datum without the header, so the chain is valid in any frame.
 
 use crate::cursor::Cursor;
 use crate::error::{ChainError, DecodeError};
@@ -22,7 +22,7 @@ pub const GENESIS_HASH: Digits<HASH_DIGITS> = Digits::zeros();
 const HASH_DIGITS: usize = 64;
 /// Bytes of the last field: two for its length, then the digits.
 const HASH_FIELD_SIZE: usize = 2 + HASH_DIGITS;
-/// The length 64 as Avro writes it.
+/// The length 64 in Avro's encoding.
 const HASH_FIELD_LENGTH: [u8; 2] = [0x80, 0x01];
 
 /// Writes consecutive journal entries. A copy restores the state if a transaction is aborted.
@@ -47,8 +47,8 @@ impl JournalWriter {
     /// Returns a writer that continues after an existing entry.
     ///
     /// # Errors
-    /// If the entry was not written by a `JournalWriter`: its hash is not 64 lower-case hex digits, or its sequence
-    /// number has no successor.
+    /// The entry was not written by a `JournalWriter`: its hash is not 64 lower-case hex digits, or its sequence number
+    /// has no successor.
     pub fn resume(last: &JournalEntry) -> Result<Self, ChainError> {
         let previous_hash = last.hash;
         if !previous_hash.are_hex() {
@@ -94,11 +94,11 @@ impl JournalWriter {
     }
 }
 
-/// Checks that an entry succeeds the one with `previous_hash` ([`GENESIS_HASH`] for the first). It does not decode the
-/// entry, whose version may be any.
+/// Checks that an entry follows the one with `previous_hash` ([`GENESIS_HASH`] for the first). It does not decode the
+/// entry, which may be of any version.
 ///
 /// # Errors
-/// [`ChainError::Broken`] if it is not, [`ChainError::Unreadable`] if it is no journal entry.
+/// [`ChainError::Broken`] if it does not follow, [`ChainError::Unreadable`] if it is not a journal entry.
 pub fn check_chain(previous_hash: Digits<HASH_DIGITS>, payload: &[u8]) -> Result<(), ChainError> {
     let (fingerprint, datum) = frame::split(payload)?;
     match known::by_fingerprint(fingerprint) {
@@ -124,14 +124,14 @@ pub fn check_chain(previous_hash: Digits<HASH_DIGITS>, payload: &[u8]) -> Result
     Err(ChainError::Broken { expected: expected.into(), found: found.to_owned() })
 }
 
-/// Returns the hash at the end of a journal entry, which is hashed into the next entry. It does not decode the entry;
-/// `None` if it does not end with a hash.
+/// Returns the hash at the end of a journal entry, which the next entry's hash includes. It does not decode the entry;
+/// `None` if the entry does not end with a hash.
 pub fn recorded_hash(payload: &[u8]) -> Option<Digits<HASH_DIGITS>> {
     let (_, field) = payload.split_last_chunk::<HASH_FIELD_SIZE>()?;
     Digits::get(&mut Cursor::new(field)).ok()
 }
 
-/// Appends the same bytes as [`Wire`] for a `Vec` of decisions.
+/// Appends the same bytes as [`Wire`] does for a `Vec` of decisions.
 fn put_decisions(decisions: &[Decision], out: &mut Vec<u8>) {
     if !decisions.is_empty() {
         put_long(decisions.len() as i64, out);

@@ -1,4 +1,4 @@
-//! Every schema that Warptape has published, by fingerprint. Records of all of them stay readable.
+//! Every schema that Warptape has published, by fingerprint. Records of all versions stay readable.
 //!
 //! The current version of each record is in `avro/NAME.avsc`, generated from the record's type. To change one, copy the
 //! file to `avro/old/NAME_VERSION.avsc`, list it in [`OLD`], change the type and raise the version. Tests then write
@@ -13,7 +13,7 @@ use crate::error::DecodeError;
 pub struct KnownSchema {
     /// Name of the record without its namespace, which is `warptape`.
     pub name: &'static str,
-    /// Name of its files.
+    /// Name of the record's files.
     pub file: &'static str,
     /// Version, from 1.
     pub version: u32,
@@ -102,7 +102,7 @@ known!(
     CONTROL_RESULT, "ControlResult", "control_result", 1, 0x388a_313a_09b3_cf29
 );
 known!(
-    /// An operator's or process's statement of event time among the ticks.
+    /// An event time that an operator, a process or a feed sets among the ticks.
     SET_EVENT_TIME, "SetEventTime", "set_event_time", 2, 0x1158_63e2_9e39_f917
 );
 
@@ -132,7 +132,7 @@ pub const LATE_TICK_1: KnownSchema = KnownSchema {
     text: include_str!("../avro/old/late_tick_1.avsc"),
 };
 
-/// Version 1 of statements of event time, still written for those that neither cut bars nor move forward only.
+/// Version 1 of set event times, still written for records that neither cut bars nor move only forward.
 pub const SET_EVENT_TIME_1: KnownSchema = KnownSchema {
     name: "SetEventTime",
     file: "set_event_time",
@@ -187,7 +187,7 @@ pub const CURRENT: [KnownSchema; 15] = [
     SET_EVENT_TIME,
 ];
 
-/// Every earlier version. Today each is still written; one that is no longer written is listed here alone.
+/// All earlier versions. At present each is still written; a version that is no longer written is listed only here.
 pub const OLD: [KnownSchema; 7] = STILL_WRITTEN;
 
 /// Earlier versions that are still written for records without newer fields. Newer fields have `#[wire(since = N)]`,

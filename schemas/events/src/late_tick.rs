@@ -1,4 +1,4 @@
-//! Ticks that arrived after the watermark of their partition had passed them.
+//! Ticks that arrived behind the watermark of their partition.
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
@@ -74,7 +74,8 @@ impl Wire<'_> for Scale {
 }
 
 impl LateTick {
-    /// Returns the record of a tick at a place in the log that came when the partition's watermark was `watermark_ns`.
+    /// Returns the record of a tick at a place in the log. `watermark_ns` is the partition's watermark when the tick
+    /// arrived.
     pub fn new(
         topic: String,
         partition: i32,
@@ -101,7 +102,7 @@ impl LateTick {
         Self { topic, partition, offset, index, numbers_e9, watermark_ns, lateness_ns, scaled }
     }
 
-    /// Returns the tick as it came.
+    /// Returns the tick as it arrived.
     pub fn tick(&self) -> Tick {
         let tick = self.numbers_e9.clone();
         match self.scaled {
@@ -119,14 +120,14 @@ impl LateTick {
         }
     }
 
-    /// True if version 1 of the schema cannot hold it.
+    /// True if version 1 of the schema cannot represent the tick.
     pub fn is_scaled(&self) -> bool {
         self.scaled.is_some()
     }
 }
 
 impl ScaledNumbers {
-    /// Returns the numbers of a tick that do not fit fields in 1e-9; `None` if they fit.
+    /// Returns the numbers of a tick that does not fit fields in 1e-9; `None` if it fits.
     fn of(tick: &Tick) -> Option<Self> {
         let &Tick { price_e9, size_e9, bid_price_e9, bid_size_e9, ask_price_e9, ask_size_e9, scales, .. } =
             tick;

@@ -1,13 +1,13 @@
 //! The event types of Warptape, and the bytes of their current versions.
 //!
-//! Producers of records need this crate alone: the structs, the encoders, the check of ticks, and the journal's hash
-//! chain. Readers may meet older or foreign schemas, which needs Avro libraries. The crate `warptape-schemas` has them,
+//! Producers of records need only this crate: the structs, the encoders, the check of ticks, and the journal's hash
+//! chain. Readers may find older or foreign schemas, which need Avro libraries. The crate `warptape-schemas` has these,
 //! and re-exports everything here.
 //!
 //! * [`journal`], [`signal`], [`tick`] and [`risk`] are the types, [`known`] lists the schemas of all versions.
 //! * [`encode_signal`], [`encode_tick_batch`] and so on append a record in Avro's single-object encoding.
 //! * [`DecodeTicks`] is the engine's interface to a reader of ticks.
-//! * [`JournalWriter`] chains journal entries by hash, and [`check_chain`] shows that nothing was changed.
+//! * [`JournalWriter`] chains journal entries by hash, and [`check_chain`] detects changed entries.
 //!
 //! This crate knows no topics, no offsets except as fields of records, no clock, no files and no Avro schema.
 
@@ -17,7 +17,7 @@ pub mod risk;
 pub mod signal;
 pub mod tick;
 
-// Reading and checking of bytes, for the decoders of `warptape-schemas`.
+// Reading and checking of bytes, for the decoders in `warptape-schemas`.
 #[doc(hidden)]
 pub mod check;
 #[doc(hidden)]

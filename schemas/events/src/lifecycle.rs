@@ -10,13 +10,13 @@ pub enum LifecycleEvent {
     Unknown,
     /// The configuration is read and the log is open.
     Started,
-    /// State is restored, and its processing goes on.
+    /// State is restored, and processing continues.
     Restored,
     /// Everything read is processed and committed.
     Drained,
-    /// The process ended in order.
+    /// The process ended without an error.
     Stopped,
-    /// The process ended by an error.
+    /// The process ended with an error.
     Failed,
     /// A transaction did not commit.
     CommitFailed,

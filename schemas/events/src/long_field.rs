@@ -33,7 +33,7 @@ impl LongField {
         Self::AskSize,
     ];
 
-    /// Returns its name in the schemas.
+    /// Returns the field's name in the schemas.
     pub const fn name(self) -> &'static str {
         match self {
             Self::EventTime => "event_time_ns",
@@ -48,7 +48,7 @@ impl LongField {
         }
     }
 
-    /// Returns its name in the schema of ticks with scales.
+    /// Returns the field's name in the schema of ticks with scales.
     pub fn scaled_name(self) -> &'static str {
         self.name().strip_suffix("_e9").unwrap_or(self.name())
     }
@@ -63,12 +63,12 @@ impl LongField {
         Self::ALL.into_iter().find(|field| field.scaled_name() == name)
     }
 
-    /// True if it is a price, which may be negative.
+    /// True if the field is a price, which may be negative.
     pub const fn is_price(self) -> bool {
         matches!(self, Self::Price | Self::BidPrice | Self::AskPrice)
     }
 
-    /// Returns its column.
+    /// Returns the field's column.
     pub fn column(self, columns: &TickColumns) -> &[i64] {
         match self {
             Self::EventTime => &columns.event_time_ns,
@@ -83,7 +83,7 @@ impl LongField {
         }
     }
 
-    /// Returns its column, to write.
+    /// Returns the field's column, for writing.
     pub fn column_mut(self, columns: &mut TickColumns) -> &mut Vec<i64> {
         match self {
             Self::EventTime => &mut columns.event_time_ns,

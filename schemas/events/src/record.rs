@@ -14,14 +14,14 @@ use crate::signal::Signal;
 use crate::snapshot::Snapshot;
 use crate::wire::Wire;
 
-/// Appends a signal in the first version of its schema that can hold it.
+/// Appends a signal in the first version of its schema that can represent it.
 pub fn encode_signal(signal: &Signal<'_>, out: &mut Vec<u8>) {
     let schema = signal.schema();
     out.extend_from_slice(&frame::header(schema.fingerprint));
     signal.put_version(schema.version, out);
 }
 
-/// Appends a journal entry as it is; [`crate::JournalWriter`] makes consecutive entries.
+/// Appends a journal entry unchanged; [`crate::JournalWriter`] makes consecutive entries.
 pub fn encode_journal_entry(entry: &JournalEntry, out: &mut Vec<u8>) {
     encode(known::JOURNAL_ENTRY, entry, out);
 }
@@ -42,7 +42,7 @@ pub fn encode_late_tick(late_tick: &LateTick, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a dead letter in the first version of its schema that can hold it.
+/// Appends a dead letter in the first version of its schema that can represent it.
 pub fn encode_dead_letter(dead_letter: &DeadLetter, out: &mut Vec<u8>) {
     let schema = dead_letter.schema();
     out.extend_from_slice(&frame::header(schema.fingerprint));
@@ -64,7 +64,7 @@ pub fn encode_control(control: &Control, out: &mut Vec<u8>) {
     encode(known::CONTROL, control, out);
 }
 
-/// Appends a statement of event time in the first version of its schema that can hold it.
+/// Appends a set event time in the first version of its schema that can represent it.
 pub fn encode_set_event_time(set: &SetEventTime, out: &mut Vec<u8>) {
     let schema = set.schema();
     out.extend_from_slice(&frame::header(schema.fingerprint));

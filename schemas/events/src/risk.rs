@@ -1,4 +1,4 @@
-//! Questions about risk and their answers. The module defines what the numbers mean; `stages` computes them.
+//! Risk requests and results. The module defines the meaning of the numbers; `stages` computes them.
 
 mod portfolio;
 mod request;
@@ -15,7 +15,7 @@ pub use sweep::*;
 pub use warptape_terms::{BarrierKind, DigitalPayout, OptionKind, Precision};
 
 impl Default for Quantity {
-    /// Stands for no value: 0, which no parameter may be.
+    /// The placeholder for a missing value: 0, which no parameter may be.
     fn default() -> Self {
         Self::Given(0.0)
     }

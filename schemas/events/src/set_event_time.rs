@@ -1,4 +1,4 @@
-//! A statement of event time among the ticks, by an operator, a process or a feed.
+//! An event time that an operator, a process or a feed sets among the ticks.
 
 use crate::check::{InvalidTick, TickProblem};
 use crate::cursor::Cursor;
@@ -7,9 +7,9 @@ use crate::frame;
 use crate::known::{self, KnownSchema};
 use crate::wire::Wire;
 
-/// Statement among the ticks of a partition: its greatest event time from this record on. It stands in the log, so that
-/// all that follows is a function of the log. A process writes it for an operator's command, in the transaction of the
-/// answer, or by itself for a quiet partition. A feed writes it for a gap in its ticks.
+/// Record among the ticks of a partition that sets the partition's greatest event time from there on. It is in the log,
+/// so that all later outputs are a function of the log. A process writes it for an operator's command, in the
+/// transaction of the answer, or by itself for a quiet partition. A feed writes it for a gap in its ticks.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct SetEventTime {
     /// Id of the command; empty if a process writes the record by itself.
@@ -23,7 +23,7 @@ pub struct SetEventTime {
     /// come.
     #[wire(since = 2, default = "false")]
     pub cuts_bars: bool,
-    /// True if the record may only move event time forward. It has no effect then if event time is as far already, or
+    /// True if the record may only move event time forward. Then it has no effect if event time is already that far, or
     /// if the partition has none yet.
     #[wire(since = 2, default = "false")]
     pub only_forward: bool,
@@ -43,7 +43,7 @@ impl SetEventTime {
         schemas.into_iter().find(|schema| schema.fingerprint == fingerprint).map(|schema| schema.version)
     }
 
-    /// Returns the first version of the schema that can hold it.
+    /// Returns the first version of the schema that can represent the record.
     pub(crate) fn schema(&self) -> KnownSchema {
         if self.cuts_bars || self.only_forward { known::SET_EVENT_TIME } else { known::SET_EVENT_TIME_1 }
     }
@@ -60,7 +60,7 @@ impl SetEventTime {
         Ok(read)
     }
 
-    /// Refuses a number that cannot be an event time.
+    /// Refuses a number that is not a valid event time.
     pub fn check(event_time_max_ns: i64) -> Result<(), TickProblem> {
         match event_time_max_ns {
             0 => Err(TickProblem::NoTime),

@@ -1,13 +1,13 @@
 //! The content of an `.avsc` file: names, types, defaults and documentation, as declared by the record's type.
 //!
-//! `#[derive(Wire)]` makes it from a type with its doc comments, so that a record is declared once. `warptape-schemas`
+//! `#[derive(Wire)]` derives it from a type and its doc comments, so that a record is declared once. `warptape-schemas`
 //! writes the files from it, and resolves records with them.
 
 /// A type with an Avro schema.
 pub trait Shaped {
-    /// Its Avro type.
+    /// The type's Avro type.
     const SHAPE: Shape;
-    /// The Avro type of a list of them.
+    /// The Avro type of a list of such values.
     const MANY: Shape = Shape::Array(&Self::SHAPE);
 }
 
@@ -41,11 +41,11 @@ pub enum Shape {
 /// A type with a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Named {
-    /// Its name, in the namespace `warptape`.
+    /// Name of the type, in the namespace `warptape`.
     pub name: &'static str,
-    /// Its documentation, from the type's doc comment.
+    /// Documentation of the type, from its doc comment.
     pub doc: &'static str,
-    /// Its content.
+    /// Content of the type.
     pub content: Content,
 }
 
@@ -56,10 +56,10 @@ pub enum Content {
     Record(&'static [Member]),
     /// `enum`.
     Enum {
-        /// Names of the type's variants, such as `NotFramed`, each with its documentation; empty if the type's
-        /// documentation covers them.
+        /// Names of the type's variants, such as `NotFramed`, each with its documentation, which is empty if the type's
+        /// own documentation covers the variant.
         variants: &'static [(&'static str, &'static str)],
-        /// The variant that readers take for an unknown symbol; `None` if unknown symbols are errors.
+        /// The variant that readers use for an unknown symbol; `None` if unknown symbols are errors.
         default: Option<&'static str>,
     },
     /// `fixed`, with its number of bytes.
@@ -71,14 +71,16 @@ pub enum Content {
 pub enum Member {
     /// One field.
     Field(FieldShape),
-    /// The fields of another record, flattened here. The other record is always present, so they have no defaults.
+    /// The fields of another record, flattened into this one. The other record is always present, so they have no
+    /// defaults.
     Fields(&'static [Member]),
-    /// The fields of an optional record, flattened here. If it is missing, they are null or have their own defaults.
+    /// The fields of an optional record, flattened into this one. If that record is missing, they are null or have
+    /// their own defaults.
     NullableFields(&'static [Member]),
 }
 
 impl Member {
-    /// Returns the fields of a record, to flatten it in another.
+    /// Returns the fields of a record, for flattening it into another.
     pub const fn flattened(record: Shape) -> Self {
         match record {
             Shape::Named(Named { content: Content::Record(members), .. }) => Self::Fields(members),
@@ -86,7 +88,7 @@ impl Member {
         }
     }
 
-    /// Returns the fields of an optional record, to flatten it in another.
+    /// Returns the fields of an optional record, for flattening it into another.
     pub const fn flattened_nullable(record: Shape) -> Self {
         match record {
             Shape::Nullable(Shape::Named(Named { content: Content::Record(members), .. })) => {
@@ -100,12 +102,12 @@ impl Member {
 /// A field of a record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FieldShape {
-    /// Its name.
+    /// Name of the field.
     pub name: &'static str,
-    /// Its documentation, from the field's doc comment.
+    /// Documentation of the field, from its doc comment.
     pub doc: &'static str,
-    /// Its type.
+    /// Type of the field.
     pub shape: Shape,
-    /// Its value in records written without it, as JSON; `None` without a default.
+    /// Value of the field in records written without it, as JSON; `None` if it has no default.
     pub default: Option<&'static str>,
 }

@@ -145,7 +145,7 @@ impl Bar {
         }
     }
 
-    /// Checks that a bar that was read has all of its prices.
+    /// Checks that a decoded bar has all of its prices.
     fn check(&self) -> Result<(), &'static str> {
         let Self { open_e9, high_e9, low_e9, close_e9, bid_price_e9, ask_price_e9, exact, .. } = self;
         let are_null = [open_e9, high_e9, low_e9, close_e9, bid_price_e9, ask_price_e9].map(Option::is_none);
@@ -157,14 +157,14 @@ impl Bar {
     }
 }
 
-/// Number of indicator values of a bar with a field of their own.
+/// Number of indicators that have fields of their own in a bar.
 pub const INDICATOR_COUNT: usize = 16;
 
-/// Declares fields and their names. `warptape-kernels` declares the same names, and a test of `warptape-stages`
-/// compares them, so that producers of records need no kernels.
+/// Declares fields and their names. `warptape-kernels` declares the same names, so that producers of records do not
+/// need kernels; a test of `warptape-stages` compares them.
 macro_rules! indicators {
     ($($name:ident: $about:literal,)+) => {
-        /// Names of their fields. The list is closed: later indicators are in [`Bar::further_indicators`].
+        /// Names of these fields. The list is closed: later indicators are in [`Bar::further_indicators`].
         pub const INDICATORS: [&str; INDICATOR_COUNT] = [$(stringify!($name)),+];
 
         const INDICATOR_FIELDS: [Member; INDICATOR_COUNT] = [$(Member::Field(FieldShape {
@@ -233,7 +233,7 @@ pub struct Signal<'a> {
 }
 
 impl Signal<'_> {
-    /// Returns the first version of the schema that can hold it.
+    /// Returns the first version of the schema that can represent the signal.
     pub(crate) fn schema(&self) -> KnownSchema {
         match (&self.name, &self.bar) {
             (Some(_), _) => known::SIGNAL,

@@ -29,7 +29,7 @@ pub struct Snapshot {
     pub checksum: Checksum,
 }
 
-/// The place of a record's checksum. The checksum is computed when the record is written, and compared when it is read.
+/// Placeholder for a record's checksum, which is computed when the record is written, and compared when it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checksum;
 
@@ -45,12 +45,12 @@ impl Shaped for Checksum {
 }
 
 impl Wire<'_> for Checksum {
-    /// Appends zeros, which [`Snapshot::put_with_checksum`] replaces.
+    /// Appends zeros; [`Snapshot::put_with_checksum`] replaces them.
     fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[0; CHECKSUM_SIZE]);
     }
 
-    /// Skips it; [`check_checksum`] compares it.
+    /// Skips the checksum; [`check_checksum`] compares it.
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         cursor.take(CHECKSUM_SIZE).map(|_| Self)
     }
@@ -59,12 +59,12 @@ impl Wire<'_> for Checksum {
 impl Snapshot {
     /// Group number of a partition's intake: its symbols and watermark.
     pub const INTAKE: i32 = -1;
-    /// Group number of a record that is no state, but the partition's stage configuration from its offset on, as JSON.
+    /// Group number of a record that is not state, but the partition's stage configuration from its offset on, as JSON.
     pub const SEGMENT: i32 = -2;
-    /// Group number of page 0; pages are numbered from there.
+    /// Group number of page 0; the following numbers are those of the further pages.
     pub const PAGES: i32 = 1 << 20;
 
-    /// Appends it with its checksum.
+    /// Appends the snapshot with its checksum.
     pub fn put_with_checksum(&self, out: &mut Vec<u8>) {
         let start = out.len();
         self.put(out);
@@ -74,11 +74,11 @@ impl Snapshot {
     }
 }
 
-/// Compares the checksum, the last field in every version, with the bytes before it.
+/// Compares the checksum, which is the last field in every version, with the bytes before it.
 pub fn check_checksum(datum: &[u8]) -> Result<(), DecodeError> {
     let Some((state, checksum)) = datum.split_last_chunk::<CHECKSUM_SIZE>() else {
         return Err(DecodeError::Truncated { length: datum.len() });
     };
-    // blake3::Hash compares in constant time; plain bytes are enough here.
+    // `blake3::Hash` would compare in constant time, which is not needed here.
     if blake3::hash(state).as_bytes() == checksum { Ok(()) } else { Err(DecodeError::Checksum) }
 }

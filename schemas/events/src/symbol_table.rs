@@ -6,8 +6,8 @@
 //!  names   "BINANCE:BTCUSDT", "XETRA:MÜV2", ...                        by number
 //! ```
 //!
-//! Every single tick is looked up here, so the table is made for short keys alone. The hash reads 8 bytes at a time,
-//! and 32 bits of hash in a slot tell whether the name is worth comparing.
+//! Every tick is looked up here, so the table is optimised for short keys. The hash reads 8 bytes at a time, and the 32
+//! bits of hash in a slot show whether the name needs to be compared.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -16,9 +16,10 @@ use std::hash::{BuildHasher, RandomState};
 pub struct SymbolTable {
     /// Names by number; the only content that is compared or iterated.
     names: Vec<Box<str>>,
-    /// 32 bits of hash, and the number plus one; 0 if free. Probing is linear from the hash's slot.
+    /// Slots. A free slot is 0; any other has 32 bits of a name's hash, and the name's number plus one. Probing is
+    /// linear from the hash's slot.
     slots: Vec<u64>,
-    /// Seed of the hashes. It differs in each process, so that nobody can choose names that collide.
+    /// Seed of the hashes. It differs between processes, so that no producer can choose names that collide.
     seed: u64,
 }
 
@@ -32,7 +33,7 @@ impl Default for SymbolTable {
 }
 
 impl SymbolTable {
-    /// Returns the number of `name`, which is the next free one for a new name.
+    /// Returns the number of `name`; a new name gets the next free number.
     pub fn intern(&mut self, name: &str) -> u32 {
         self.find(name.as_bytes()).unwrap_or_else(|| self.push(name))
     }
@@ -45,7 +46,7 @@ impl SymbolTable {
     /// Returns the name with this number.
     ///
     /// # Panics
-    /// If the number was never given. Numbers come from this table only.
+    /// No symbol has the number. Numbers must come from this table.
     pub fn name(&self, id: u32) -> &str {
         &self.names[id as usize]
     }
@@ -69,7 +70,7 @@ impl SymbolTable {
     pub fn truncate(&mut self, len: usize) {
         if len < self.names.len() {
             self.names.truncate(len);
-            // Rare: only records that are rejected late have symbols to take back.
+            // This is rare: only records that are rejected late have new symbols to remove.
             self.fill(self.slots.len());
         }
     }
@@ -94,7 +95,7 @@ impl SymbolTable {
 
     /// Numbers a name that has no number yet.
     pub fn push(&mut self, name: &str) -> u32 {
-        // 2^32 symbols of at least one byte would exceed any memory for their state.
+        // 2^32 symbols of at least one byte would need more memory for their state than any machine has.
         let id = u32::try_from(self.names.len())
             .ok()
             .filter(|id| *id < u32::MAX)
@@ -108,7 +109,7 @@ impl SymbolTable {
         id
     }
 
-    /// Enters all names into `slots` empty slots.
+    /// Inserts all names into a new table of `slots` empty slots.
     fn fill(&mut self, slots: usize) {
         self.slots.clear();
         self.slots.resize(slots, 0);
@@ -131,7 +132,7 @@ impl SymbolTable {
     }
 }
 
-/// Multiplies and folds 8 bytes at a time; the last 8 overlap those before them.
+/// Hashes a name by multiplying and folding 8 bytes at a time; the last 8 overlap those before them.
 #[inline]
 fn hash(seed: u64, name: &[u8]) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -142,7 +143,7 @@ fn hash(seed: u64, name: &[u8]) -> u64 {
     let state = fold(seed, name.len() as u64);
     match name.last_chunk::<8>() {
         Some(last) => {
-            // Without the last byte, so that the last chunk, which is always folded, is not among these.
+            // The last byte is left out, so that the last 8 bytes, which are always folded, are not folded twice.
             let (words, _) = name[..name.len() - 1].as_chunks::<8>();
             let state = words.iter().fold(state, |state, word| fold(state, u64::from_le_bytes(*word)));
             fold(state, u64::from_le_bytes(*last))
@@ -204,7 +205,8 @@ mod tests {
         assert!(table.is_empty() && table == SymbolTable::default());
     }
 
-    /// Compares the table with a plain list, over many growths and cuts, with names of every length and many in common.
+    /// Compares the table with a plain list, over many growths and truncations, with names of every length and many
+    /// duplicates.
     #[test]
     fn agrees_with_a_list() {
         let (mut table, mut list) = (SymbolTable::default(), Vec::<String>::new());

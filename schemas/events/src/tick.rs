@@ -55,7 +55,7 @@ impl Default for Scales {
 pub struct RowScales {
     /// The row.
     pub row: u32,
-    /// Its scales.
+    /// The row's scales.
     pub scales: Scales,
 }
 
@@ -109,7 +109,7 @@ pub struct Tick {
 }
 
 /// Ticks of one partition as columns: row `i` of every column is one tick, in log order. A trade has 0 in the quote
-/// columns, and a quote in the trade columns, so that each column can be used alone.
+/// columns, and a quote in the trade columns, so that each column can be used on its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TickColumns {
     /// Symbol id in the partition's [`SymbolTable`].
@@ -138,7 +138,7 @@ pub struct TickColumns {
     pub ask_size_e9: Vec<i64>,
     /// Rows whose prices and sizes are not scaled by 1e-9, ascending.
     pub scales: Vec<RowScales>,
-    /// Bad rows of the current record, ascending, each with its first problem. They must be passed over: they have no
+    /// Invalid rows of the current record, ascending, each with its first problem. They must be skipped: they have no
     /// symbol number, and their other values are meaningless.
     pub rejected: Vec<InvalidTick>,
 }
@@ -163,14 +163,14 @@ impl TickColumns {
         })
     }
 
-    /// Removes all rows and keeps the memory.
+    /// Removes all rows, but keeps the memory.
     pub fn clear(&mut self) {
         self.truncate(0);
     }
 
     /// Removes the rows from `len` on.
     pub fn truncate(&mut self, len: usize) {
-        // Destructured without `..`, so that a new column cannot be forgotten.
+        // The pattern has no `..`, so that a new column cannot be forgotten.
         let Self {
             symbol,
             kind,
@@ -207,7 +207,7 @@ impl TickColumns {
         }
     }
 
-    /// Appends a tick without checking it. Ticks from elsewhere come through [`crate::TickDecoder`].
+    /// Appends a tick without checking it. Use [`crate::TickDecoder`] for ticks from other programs.
     pub fn push(&mut self, tick: &Tick, symbols: &mut SymbolTable) {
         if tick.scales != Scales::E9 {
             self.scales.push(RowScales { row: self.len() as u32, scales: tick.scales });
@@ -229,7 +229,7 @@ impl TickColumns {
     /// Returns one row as a tick.
     ///
     /// # Panics
-    /// If there is no such row, or `symbols` is not the table of these columns.
+    /// There is no such row, or `symbols` is not the table of these columns.
     pub fn tick(&self, row: usize, symbols: &SymbolTable) -> Tick {
         Tick {
             symbol: symbols.name(self.symbol[row]).to_owned(),

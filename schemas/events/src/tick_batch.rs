@@ -1,4 +1,5 @@
-//! Writers of records of many ticks, by columns. `TickDecoder` reads them, with any columns of their writers.
+//! Encoding of records of many ticks, by columns. `TickDecoder` reads such records, whatever the columns of their
+//! writers.
 
 use std::borrow::Cow;
 
@@ -57,7 +58,7 @@ pub struct TickBatch<'a> {
     ask_size_e9: Column<'a, AskSize>,
 }
 
-/// Many ticks of one partition in one record, by columns, with a decimal scale for prices and sizes. It serves trades
+/// Many ticks of one partition in one record, by columns, with a decimal scale for prices and sizes. It allows trades
 /// at a price of 0, and numbers that are not 64-bit multiples of 1e-9. A scale is the number of digits after the
 /// decimal point: 1234 with scale 2 is 12.34. Row i has item i of each array, in log order; a record has 1 to 65,536
 /// rows. `symbols`, `price_scale` and `size_scale` have one item per entry of the dictionary; every other array has one
@@ -160,7 +161,8 @@ impl<'a> ScaledTickBatch<'a> {
     }
 }
 
-/// The value of a tick in a column. It is a type and not a function, so that the compiler writes each column out.
+/// The value of a tick in a column. It is a type and not a function, so that the compiler generates code for each
+/// column.
 trait Value {
     type Item: for<'a> Wire<'a>;
     fn of(tick: &Tick) -> Self::Item;
@@ -194,14 +196,14 @@ values! {
     AskSize: i64 = ask_size_e9,
 }
 
-/// A column: ticks to write, or items that were read.
+/// A column: ticks to be written, or items that were read.
 enum Column<'a, V: Value> {
     Of(&'a [Tick]),
     Items(Vec<V::Item>),
 }
 
 impl<'a, V: Value<Item: Default + PartialEq>> Column<'a, V> {
-    /// Returns an empty column if all values are the default, which an empty column means.
+    /// Returns an empty column if all values are the default, because an empty column means that.
     fn or_empty(ticks: &'a [Tick]) -> Self {
         let is_default = ticks.iter().all(|tick| V::of(tick) == V::Item::default());
         Self::Of(if is_default { &[] } else { ticks })
@@ -209,7 +211,7 @@ impl<'a, V: Value<Item: Default + PartialEq>> Column<'a, V> {
 }
 
 impl<'a> Column<'a, Price> {
-    /// Returns the prices of a batch with trades even if all are 0. An empty column would mean that trades have no
+    /// Returns the prices of a batch with trades, even if all are 0. An empty column would mean that trades have no
     /// price.
     fn of_trades(ticks: &'a [Tick]) -> Self {
         let has_trades = ticks.iter().any(|tick| tick.kind == TickKind::Trade);

@@ -10,7 +10,7 @@
 /// Greatest number of bytes of a varint.
 pub const VARINT_BYTES_MAX: usize = 10;
 
-/// The reason why there is no varint.
+/// The reason why a varint cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VarintError {
     /// The bytes end within the varint.
@@ -34,10 +34,10 @@ fn unzigzag(raw: u64) -> i64 {
     (raw >> 1) as i64 ^ -((raw & 1) as i64)
 }
 
-/// Reads one varint at `at`; returns it with the position after it.
+/// Reads one varint at `at`. Returns its value and the position after it.
 ///
-/// Arithmetic finds the value, without branches on its bytes. The lengths of prices and of the zeros between them are
-/// unpredictable, and a wrong guess costs more than the arithmetic.
+/// The value is computed without branches on its bytes. The lengths of prices and of the zeros between them are
+/// unpredictable, and a mispredicted branch costs more than the arithmetic.
 #[inline(always)]
 pub fn read_long(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
     let Some(head) = bytes.get(at..).and_then(|rest| rest.first_chunk::<VARINT_BYTES_MAX>()) else {
@@ -51,8 +51,8 @@ pub fn read_long(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
     long_value(word, head[8], head[9]).map(|(value, size)| (value, at + size))
 }
 
-/// Reads one varint of a record with a few small values, whose end is never far. Near the end it loads the last 8 bytes
-/// and shifts out those before `at`, so that no branch depends on the distance.
+/// Reads one varint of a record with a few small values, whose end is always near. Near the end it loads the last 8
+/// bytes and shifts out those before `at`, so that no branch depends on the distance.
 #[inline(always)]
 pub fn read_long_in_small(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
     let Some(last) = bytes.len().checked_sub(8) else {
@@ -66,7 +66,7 @@ pub fn read_long_in_small(bytes: &[u8], at: usize) -> Result<(i64, usize), Varin
     let stops = !word & TOP_BITS;
     if stops != 0 {
         let end = end(at, stops);
-        // A zero after the end looks like a last byte.
+        // A zero byte after the end would look like a last byte.
         return if end <= bytes.len() {
             Ok((short_value(word, stops), end))
         } else {
@@ -83,13 +83,15 @@ pub fn read_long_in_small(bytes: &[u8], at: usize) -> Result<(i64, usize), Varin
 
 /// Number of values read together.
 const GROUP: usize = 8;
-/// Greatest number of groups read one by one before the next attempt, after columns of mixed sizes.
+/// Greatest number of groups that are read value by value, after columns of mixed sizes, before the next attempt to
+/// read a whole group.
 const DOUBT_MAX: usize = 8;
 
-/// Fills `values` with varints from `at` on; returns the position after them, or that of the first bad one.
+/// Fills `values` with varints from `at` on. Returns the position after them, or that of the first invalid one.
 ///
-/// Read one by one, each value waits for the size of the one before it. Times, trade ids and zeros mostly have one size
-/// throughout their column. So eight values of one size are read without waiting, and again one by one if they differ.
+/// If values are read one by one, each must wait for the size of the one before it. Times, trade ids and zeros mostly
+/// have one size throughout their column. So eight values of one size are read without waiting, and read again one by
+/// one if their sizes differ.
 pub fn read_longs(
     bytes: &[u8],
     mut at: usize,
@@ -109,7 +111,7 @@ pub fn read_longs(
     Ok(at)
 }
 
-/// Reads groups while all their values have the size of the first one; returns the size and the number of values read.
+/// Reads groups while all their values have the size of the first one. Returns the size and the number of values read.
 #[inline]
 fn read_of_one_size(bytes: &[u8], values: &mut [i64]) -> (usize, usize) {
     if bytes.first() == Some(&0) {
@@ -131,8 +133,8 @@ fn read_of_one_size(bytes: &[u8], values: &mut [i64]) -> (usize, usize) {
     (size, read(bytes, values))
 }
 
-/// Reads blocks of zeros, or groups of one-byte values if the first block is not all zero. Trades have zeros in the
-/// columns of quotes, and quotes in those of trades.
+/// Reads blocks of zeros, or groups of one-byte values if the first block is not all zeros. Trades have zeros in the
+/// quote columns, and quotes have zeros in the trade columns.
 fn read_zeros(bytes: &[u8], values: &mut [i64]) -> usize {
     const BLOCK: usize = 32;
     let blocks = bytes[..bytes.len().min(values.len())].as_chunks::<BLOCK>().0;
@@ -165,8 +167,8 @@ fn read_groups<const SIZE: usize>(bytes: &[u8], values: &mut [i64]) -> usize {
     read
 }
 
-/// Reads non-negative numbers of one or two bytes, four to a word of 8 bytes. It stops at four that are not all such,
-/// or if bytes or values run out. Returns the number of values read, and the position after them.
+/// Reads non-negative numbers of one or two bytes, four per word of 8 bytes. It stops before four numbers that are not
+/// all of this kind, or if bytes or values run out. Returns the number of values read, and the position after them.
 #[inline]
 pub fn read_small(bytes: &[u8], mut at: usize, values: &mut [u32]) -> (usize, usize) {
     let mut read = 0;
@@ -177,7 +179,7 @@ pub fn read_small(bytes: &[u8], mut at: usize, values: &mut [u32]) -> (usize, us
         for value in four {
             let has_two = word >> 7 & 1;
             let raw = word & 0x7f | word >> 1 & 0x3f80 & has_two.wrapping_neg();
-            // Its sign, and a third byte.
+            // The sign of the number, and a third byte.
             others |= raw | word >> 15 & has_two;
             *value = raw as u32 >> 1;
             size += 1 + has_two as usize;
@@ -197,8 +199,8 @@ fn first_word(head: &[u8; VARINT_BYTES_MAX]) -> u64 {
     u64::from_le_bytes(*head.first_chunk().expect("10 bytes begin with 8"))
 }
 
-/// Returns the position after the first stop of a word at `at`. Only one shift and one addition wait for the stop,
-/// because the next value waits for this.
+/// Returns the position after the first stop bit of a word at `at`. Only one shift and one addition depend on the stop,
+/// because the next value waits for the position.
 #[inline(always)]
 fn end(at: usize, stops: u64) -> usize {
     (at + 1) + (stops.trailing_zeros() as usize >> 3)
@@ -242,7 +244,7 @@ fn read_long_in_tiny(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintErro
     Err(VarintError::Truncated)
 }
 
-/// Spreads a number of at most 56 bits, 7 bits to the low bits of each byte.
+/// Spreads a number of at most 56 bits: 7 bits to the low bits of each byte.
 #[inline(always)]
 fn part_groups(raw: u64) -> u64 {
     let quads = (raw & 0x0fff_ffff) | ((raw & 0x00ff_ffff_f000_0000) << 4);
@@ -259,7 +261,7 @@ pub fn put_long(value: i64, out: &mut Vec<u8>) {
         let bits = 64 - (raw | 1).leading_zeros() as usize;
         let size = bits.div_ceil(7);
         let tops_of_all_but_last = TOP_BITS & ((1 << (8 * (size - 1))) - 1);
-        // Eight bytes are one store; a copy of the used bytes alone would be a call.
+        // Eight bytes are one store; copying only the used bytes would be a function call.
         out.extend_from_slice(&(part_groups(raw) | tops_of_all_but_last).to_le_bytes());
         out.truncate(start + size);
         return;
@@ -278,14 +280,15 @@ pub fn put_long(value: i64, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Reads with both readers, which must agree.
+    /// Reads a varint with both readers, which must agree.
     fn read(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
         let result = read_long(bytes, at);
         assert_eq!(read_long_in_small(bytes, at), result, "{bytes:02x?} at {at}");
         result
     }
 
-    /// Encodes with seven bits a byte, the lowest first, and the top bit set on all bytes but the last.
+    /// Encodes in the standard way: seven bits per byte, the lowest first, and the top bit set on all bytes but the
+    /// last.
     fn by_the_book(value: i64) -> Vec<u8> {
         let mut raw = ((value << 1) ^ (value >> 63)) as u64;
         let mut bytes = Vec::new();
@@ -297,7 +300,7 @@ mod tests {
         bytes
     }
 
-    /// Values on both sides of every length limit read back, with any number of bytes before and after them.
+    /// Values on both sides of every length limit are read back, with any number of bytes before and after them.
     #[test]
     fn every_length_reads_back() {
         let mut values = vec![i64::MIN, i64::MAX, 0, -1];
@@ -346,7 +349,7 @@ mod tests {
         }
     }
 
-    /// Columns of one size with exceptions, and of mixed sizes, cut anywhere, read like single values.
+    /// Columns of one size with exceptions, and of mixed sizes, truncated anywhere, are read like single values.
     #[test]
     fn columns_read_like_one_value_after_the_other() {
         let mut random = 1_u64;
@@ -365,7 +368,7 @@ mod tests {
             for _ in zeros..count {
                 let size = if draw(100) < others { 1 + draw(10) } else { size };
                 bytes.extend((1..size).map(|_| 0x80 | draw(0x80) as u8));
-                // The tenth may be one too large.
+                // The tenth byte may be one too large.
                 bytes.push(if size == 10 { draw(3) } else { draw(0x80) } as u8);
             }
             bytes.extend((0..draw(12)).map(|_| draw(0x100) as u8));
@@ -409,7 +412,7 @@ mod tests {
                 );
             }
         }
-        // Eight bytes are read at once, so the last ones are left to other readers.
+        // Eight bytes are read at a time, so the last numbers are left to other readers.
         let bytes = encoded(&small);
         for length in 3..bytes.len() {
             let (count, end) = read_small(&bytes[..length], 3, &mut [0; 12]);

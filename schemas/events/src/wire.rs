@@ -1,8 +1,9 @@
-//! The bytes of our event types in an Avro datum. A struct is its fields in schema order, a union its branch index and
-//! branch, an enum its index. `#[derive(Wire)]` makes the bytes and the schema from a type's declaration.
+//! The encoding of our event types in an Avro datum. A struct is encoded as its fields in schema order, a union as its
+//! branch index and branch, an enum as its index. `#[derive(Wire)]` derives the encoding and the schema from a type's
+//! declaration.
 //!
-//! The code is compiled instead of walking a schema at run time, because every step of the scheduler writes a journal
-//! entry. Tests decode the bytes with apache-avro by the generated `.avsc`, and compare.
+//! The code is compiled and does not walk a schema at run time, because every step of the scheduler writes a journal
+//! entry. Tests decode the bytes with apache-avro and the generated `.avsc`, and compare the values.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,19 +17,19 @@ use crate::varint::put_long;
 
 /// The current version of any schema.
 pub const NEWEST: u32 = u32::MAX;
-/// The branch of a nullable field that is null, as written.
+/// Encoded branch index of a nullable field that is null.
 pub const NULL: u8 = 0;
-/// The branch of a nullable field that has a value, as written.
+/// Encoded branch index of a nullable field that has a value.
 const VALUE: u8 = 2;
 
 /// A value with an Avro encoding. A value that is read may borrow from the datum.
 pub trait Wire<'datum>: Shaped + Sized {
-    /// Appends it.
+    /// Appends the value.
     fn put(&self, out: &mut Vec<u8>);
-    /// Reads it.
+    /// Reads a value.
     fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError>;
 
-    /// Appends the fields that exist in a version of the outer record's schema. By default it appends all.
+    /// Appends the fields that exist in a version of the outer record's schema; by default all.
     fn put_version(&self, _version: u32, out: &mut Vec<u8>) {
         self.put(out);
     }
@@ -38,7 +39,7 @@ pub trait Wire<'datum>: Shaped + Sized {
         Self::get(cursor)
     }
 
-    /// Appends it as the value of a nullable field.
+    /// Appends the value as that of a nullable field.
     fn put_some(&self, out: &mut Vec<u8>) {
         out.push(VALUE);
         self.put(out);
@@ -63,8 +64,8 @@ pub trait Wire<'datum>: Shaped + Sized {
             if count == 0 {
                 return Ok(items);
             }
-            // A damaged count can be as large as the bytes left, so little is reserved ahead. Arrays mostly have one
-            // block, for which the room is exact; with several blocks the room doubles.
+            // A damaged count can be as large as the number of remaining bytes, so little memory is reserved in
+            // advance. Arrays mostly have one block, for which the capacity is exact; with several blocks, it doubles.
             match items.is_empty() {
                 true => items.reserve_exact(count.min(256)),
                 false => items.reserve(count.min(256)),
@@ -76,7 +77,7 @@ pub trait Wire<'datum>: Shaped + Sized {
     }
 }
 
-/// A record whose fields are flattened in another record, and null there if it is missing.
+/// A record whose fields are flattened into another record, and null there if the record is missing.
 pub trait Flat<'datum>: Shaped + Sized {
     /// Appends the fields that exist in a version of the outer record's schema.
     fn put_flat(record: Option<&Self>, version: u32, out: &mut Vec<u8>);
@@ -276,7 +277,7 @@ impl<T: Shaped> Shaped for BTreeMap<Cow<'static, str>, T> {
     const SHAPE: Shape = Shape::Map(&T::SHAPE);
 }
 
-/// Written in one block, by key.
+/// A map is written in one block, by key.
 impl<'datum, T: Wire<'datum>> Wire<'datum> for BTreeMap<Cow<'static, str>, T> {
     fn put(&self, out: &mut Vec<u8>) {
         if !self.is_empty() {
@@ -328,7 +329,7 @@ impl<'datum, T: Wire<'datum>> Wire<'datum> for Vec<T> {
     }
 }
 
-/// Bytes occur only as lists: `bytes`.
+/// Bytes occur only as lists, whose Avro type is `bytes`.
 impl Shaped for u8 {
     const SHAPE: Shape = Shape::Bytes;
     const MANY: Shape = Shape::Bytes;

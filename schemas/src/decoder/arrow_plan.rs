@@ -1,7 +1,7 @@
 //! Writer schemas of any other shape, through arrow-avro.
 //!
-//! It is slow next to the compiled plans, but complete: it reads unions, maps, nested records, and all that Avro
-//! resolves.
+//! It is slow compared with the compiled plans, but complete: it reads unions, maps, nested records, and everything
+//! else that Avro resolves.
 
 use apache_avro::Schema;
 use arrow_array::cast::AsArray;
@@ -24,7 +24,7 @@ use crate::tick::{Side, TickColumns, TickKind};
 /// An arrow-avro reader of one writer schema.
 #[derive(Debug)]
 pub(super) struct ArrowPlan {
-    /// Schema to which records are resolved.
+    /// Reader schema to which records are resolved.
     reader: KnownSchema,
     writer: AvroSchema,
     fingerprint: u64,
@@ -63,7 +63,8 @@ impl ArrowPlan {
         let record = match self.read(datum) {
             Ok(record) => record,
             Err(error) => {
-                // The decoder may hold half a row, so it is replaced. It was built from the same schemas before.
+                // The decoder may contain half a row, so it is replaced by a new one. Building it from the same schemas
+                // succeeded before.
                 self.decoder = build(self.reader, &self.writer, self.fingerprint).expect("built before");
                 return Err(error);
             }
@@ -123,7 +124,7 @@ fn takes_bytes(schema: &Schema) -> bool {
         Schema::Null => false,
         Schema::Fixed(fixed) => fixed.size > 0,
         Schema::Record(record) => record.fields.iter().any(|field| takes_bytes(&field.schema)),
-        // A reference is not resolved, so it may take no bytes.
+        // A reference is not resolved here, so it counts as possibly empty.
         Schema::Ref { .. } => false,
         _ => true,
     }
@@ -194,7 +195,7 @@ fn column<'a>(
     })
 }
 
-/// Returns the items of an array field of the single row.
+/// Returns the items of an array field, for the only row.
 fn items(record: &RecordBatch, field: &'static str) -> Result<ArrayRef, DecodeError> {
     let reader = known::TICK_BATCH;
     let column = column(record, reader, field)?;

@@ -21,7 +21,7 @@ use crate::tick::{RowScales, Scales, Side, TickColumns, TickKind};
 #[derive(Debug)]
 pub(super) struct BatchPlan {
     steps: Vec<BatchStep>,
-    /// True if records have scales.
+    /// True if records have scales of their own.
     is_scaled: bool,
 }
 
@@ -41,23 +41,23 @@ enum BatchStep {
 /// The symbols of one record.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary {
-    /// The bytes of new symbols, one after the other.
+    /// Bytes of the new symbols, one after the other.
     text: Vec<u8>,
     /// End of each symbol in `text`.
     ends: Vec<usize>,
-    /// Their numbers in the partition's table; a new symbol is [`UNNUMBERED`] until a row uses it.
+    /// Numbers of the symbols in the partition's table; a new symbol is [`UNNUMBERED`] until a row uses it.
     ids: Vec<u32>,
-    /// Scales of prices and sizes by symbol; empty if the record has none.
+    /// Scales of prices and, below, of sizes by symbol; empty if the record has none.
     price_scales: Vec<i64>,
     size_scales: Vec<i64>,
 }
 
 const UNNUMBERED: u32 = u32::MAX;
 
-/// Dictionary index that is beyond every dictionary.
+/// Dictionary index beyond every dictionary.
 pub(super) const NO_SYMBOL: u32 = u32::MAX;
 
-/// Rejects a bad row: alone if rows are judged by themselves, otherwise with its record.
+/// Rejects an invalid row: only the row if rows are judged separately, otherwise the whole record.
 pub(super) fn reject(
     by_rows: bool,
     rejected: &mut Vec<InvalidTick>,
@@ -88,7 +88,7 @@ impl BatchPlan {
                 _ => None,
             };
             if !ours {
-                // Arrays of items without bytes are refused: a few bytes could claim millions of items to skip.
+                // Arrays whose items take no bytes are refused: a few bytes could claim millions of items to skip.
                 let step = match items {
                     None => Skip::of(&field.schema).map(BatchStep::Skip),
                     Some(items) => Skip::of(items)
@@ -176,7 +176,7 @@ impl BatchPlan {
     }
 }
 
-/// Finishes a record with scales, as [`finish`] does one without.
+/// Finishes a record with scales, as [`finish`] does for one without.
 fn finish_scaled(
     start: usize,
     by_rows: bool,
@@ -204,7 +204,7 @@ fn with_scaled_name(invalid: &mut InvalidTick) {
     invalid.field = LongField::named(invalid.field).map_or(invalid.field, LongField::scaled_name);
 }
 
-/// Renames the fields in an error, because records with scales have other names.
+/// Renames the fields in an error, because records with scales have different names.
 fn with_scaled_names(error: DecodeError) -> DecodeError {
     match error {
         DecodeError::Invalid(mut invalid) => {
@@ -219,7 +219,7 @@ fn with_scaled_names(error: DecodeError) -> DecodeError {
     }
 }
 
-/// Finishes a record after its bytes are read: checks lengths, values and symbols. The rows from `start` on have
+/// Finishes a record after its bytes are read: checks lengths, values and symbols. The rows from `start` on contain
 /// dictionary indexes, which it replaces by symbol numbers.
 pub(super) fn finish(
     start: usize,
@@ -254,7 +254,7 @@ pub(super) fn finish(
     }
     if by_rows {
         out.rejected.append(&mut bad_rows(out, start, prices));
-        // The first problem found of a row stays.
+        // Only the first problem of each row is kept.
         out.rejected.sort_by_key(|invalid| invalid.row);
         out.rejected.dedup_by_key(|invalid| invalid.row);
         dictionary.number_good_rows(symbols, &mut out.symbol[start..], &mut out.rejected);
@@ -293,7 +293,7 @@ impl Dictionary {
         !self.price_scales.is_empty()
     }
 
-    /// Returns a new symbol's bytes with the record's scales, or nine digits if the record has none; `None` beyond the
+    /// Returns a new symbol's bytes, and its scales; nine digits if the record has no scales, `None` beyond the
     /// dictionary.
     pub(super) fn entry(&self, index: usize) -> Option<(&[u8], [i64; 2])> {
         let scale = |scales: &[i64]| scales.get(index).copied().unwrap_or(Scales::E9.price.into());
@@ -308,7 +308,7 @@ impl Dictionary {
     }
 
     /// Checks that every entry has scales, used or not. Returns true if some are out of range; that is an error unless
-    /// rows are judged by themselves.
+    /// rows are judged separately.
     fn check_scales(&self, by_rows: bool) -> Result<bool, DecodeError> {
         let mut has_bad = false;
         for (field, scales) in [(PRICE_SCALE, &self.price_scales), (SIZE_SCALE, &self.size_scales)] {
@@ -316,7 +316,7 @@ impl Dictionary {
                 let (found, expected) = (scales.len(), self.len());
                 return Err(DecodeError::LengthsDiffer { field, found, expected });
             }
-            // The row is that of the dictionary, as the field's name says.
+            // The row in the error is the index in the dictionary, as the field's name shows.
             let mut no_scales = scales.iter().enumerate().filter(|(_, scale)| !is_scale(**scale));
             if let Some((row, &scale)) = no_scales.next() {
                 has_bad = true;
@@ -336,23 +336,23 @@ impl Dictionary {
         bad.next().map(|(field, scale)| (field, TickProblem::NoScale(scale)))
     }
 
-    /// Returns the checked scales of an entry; any scales for an index beyond the dictionary.
+    /// Returns the checked scales of an entry; arbitrary scales for an index beyond the dictionary.
     fn scales(&self, index: usize) -> Scales {
         let scale = |scales: &[i64]| scales.get(index).map_or(0, |scale| *scale as u8);
         Scales { price: scale(&self.price_scales), size: scale(&self.size_scales) }
     }
 
-    /// Checks every new symbol, used or not. Numbered symbols are good.
+    /// Checks every new symbol, used or not. Symbols with a number are valid.
     fn check(&self) -> Result<(), InvalidTick> {
         for (index, _) in self.ids.iter().enumerate().filter(|(_, id)| **id == UNNUMBERED) {
-            // The row is that of the dictionary, as the field's name says.
+            // The row in the error is the index in the dictionary, as the field's name shows.
             let invalid = |problem| InvalidTick { row: index, field: "symbols", problem };
             check_symbol(self.new_symbol(index)).map_err(invalid)?;
         }
         Ok(())
     }
 
-    /// Replaces the dictionary index of each row by the symbol's number. A new symbol is numbered at its first row.
+    /// Replaces the dictionary index of each row by the symbol's number. A new symbol gets its number at its first row.
     fn number_rows(&mut self, symbols: &mut SymbolTable, rows: &mut [u32]) -> Result<(), DecodeError> {
         for (row, slot) in rows.iter_mut().enumerate() {
             let index = *slot as usize;
@@ -365,7 +365,7 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Does the same for rows that are not rejected, and rejects those with a bad symbol. Rejected rows keep their
+    /// Does the same for rows that are not rejected, and rejects those with an invalid symbol. Rejected rows keep their
     /// indexes.
     fn number_good_rows(
         &mut self,
@@ -394,7 +394,7 @@ impl Dictionary {
     fn number(&mut self, index: usize, symbols: &mut SymbolTable) -> u32 {
         let symbol = self.new_symbol(index);
         let id = symbols.find(symbol).unwrap_or_else(|| {
-            // `check` has read it as UTF-8 before.
+            // `check` has already verified that it is UTF-8.
             symbols.push(std::str::from_utf8(symbol).expect("a checked symbol is UTF-8"))
         });
         self.ids[index] = id;
@@ -439,7 +439,7 @@ fn read_symbols(
     }
 }
 
-/// Reads dictionary indexes, and calls `unknown` for rows whose index is no `u32`.
+/// Reads dictionary indexes, and calls `unknown` for rows whose index is not a `u32`.
 fn read_indexes(
     cursor: &mut Cursor<'_>,
     start: usize,
@@ -454,7 +454,7 @@ fn read_indexes(
         }
         let bytes = cursor.peek(count)?;
         if bytes.iter().fold(0, |any, byte| any | byte) & 0x81 == 0 {
-            // All indexes are one byte and not negative: fewer than 64 symbols.
+            // All indexes take one byte and are not negative: fewer than 64 symbols.
             column.extend(bytes.iter().map(|byte| u32::from(byte >> 1)));
             cursor.take(count)?;
             continue;
@@ -464,7 +464,7 @@ fn read_indexes(
         let mut item = 0;
         while item < count {
             item += cursor.small(&mut items[item..]);
-            // The next of four that are not all small, or one of the last items.
+            // The item is the next of four that are not all small, or one of the last items.
             if let Some(slot) = items.get_mut(item) {
                 let index = cursor.long()?;
                 *slot = match u32::try_from(index) {

@@ -9,15 +9,16 @@ pub(super) const TICK_KINDS: [(&str, TickKind); 2] = [("TRADE", TickKind::Trade)
 /// Names of the sides in the schema.
 pub(super) const SIDES: [(&str, Side); 3] = [("NONE", Side::None), ("BUY", Side::Buy), ("SELL", Side::Sell)];
 
-/// Our value for each one-byte encoding of an enum index; `None` for other indexes and for bytes that begin longer
-/// encodings.
+/// Our value for each one-byte encoding of an enum index; `None` for indexes without a value, and for bytes that begin
+/// longer encodings.
 #[derive(Clone, Debug)]
 pub(super) struct EnumTable<T> {
     values: [Option<T>; 256],
 }
 
 impl<T: Copy> EnumTable<T> {
-    /// Makes a table from our value for each of the writer's symbols. Only a writer's first 64 symbols can be ours.
+    /// Makes a table from our value for each of the writer's symbols. Only the first 64 symbols of a writer can have
+    /// values.
     pub(super) fn new(symbols: impl Iterator<Item = Option<T>>) -> Self {
         let mut values = [None; 256];
         for (index, value) in symbols.enumerate().take(64) {
@@ -36,7 +37,7 @@ impl<T: Copy> EnumTable<T> {
         self.read_any(cursor)
     }
 
-    /// Reads indexes with redundant bytes, and those without a value.
+    /// Reads an index with redundant bytes, or one without a value.
     #[cold]
     fn read_any(&self, cursor: &mut Cursor<'_>) -> Result<Result<T, i64>, DecodeError> {
         let index = cursor.long()?;
@@ -44,7 +45,7 @@ impl<T: Copy> EnumTable<T> {
         Ok(byte.and_then(|byte| self.values[byte]).ok_or(index))
     }
 
-    /// Appends `count` values to `column`. It calls `unknown` for an item without a value, and appends the default if
+    /// Appends `count` values to `column`. For an item without a value it calls `unknown`, and appends the default if
     /// that returns `Ok`.
     pub(super) fn read_items(
         &self,
@@ -66,7 +67,7 @@ impl<T: Copy> EnumTable<T> {
             cursor.take(count)?;
             return Ok(());
         }
-        // Some value is unknown, or an index has redundant bytes: read one by one.
+        // Some value is unknown, or an index has redundant bytes: the items are read one by one.
         column.truncate(before);
         for item in 0..count {
             match self.read(cursor)? {

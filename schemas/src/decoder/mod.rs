@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A plan is compiled when the writer schema is registered, and needs no schema afterwards. All three plans end in the
-//! same checks, so a record means the same on every way.
+//! same checks, so a record has the same meaning with each plan.
 
 #[cfg(feature = "foreign-schemas")]
 mod arrow_plan;
@@ -38,18 +38,18 @@ use crate::{DecodeTicks, SchemaSource, frame, known};
 /// Decodes tick and tick batch records of every known writer schema.
 #[derive(Debug)]
 pub struct TickDecoder {
-    /// In the order of registration, published schemas first.
+    /// Writers in the order of registration, published schemas first.
     writers: Vec<Writer>,
-    /// Index of the last record's writer, which likely wrote the next one as well.
+    /// Index of the last record's writer, which probably wrote the next record as well.
     recent: usize,
-    /// The meaning of each id met so far: an index of `writers`, or the reason why its schema is unusable.
+    /// Result for each id seen so far: an index of `writers`, or the reason why its schema is unusable.
     ids: Vec<(u32, Result<usize, DecodeError>)>,
     /// Id and writer of the last record in the registry's frame.
     recent_id: Option<(u32, usize)>,
     source: Option<Arc<dyn SchemaSource>>,
-    /// True if a bad row of a batch leaves the other rows good.
+    /// True if an invalid row of a batch does not affect the other rows.
     by_rows: bool,
-    /// Symbols of the current record; kept to reuse its memory.
+    /// Symbols of the current record; kept to reuse the memory.
     dictionary: Dictionary,
 }
 
@@ -90,25 +90,25 @@ impl TickDecoder {
             dictionary: Dictionary::default(),
         };
         for (schema, parsed) in PUBLISHED.iter() {
-            // The texts are compiled in, and tests decode golden bytes of each of them.
+            // The texts are part of the program, and tests decode golden bytes of each schema.
             decoder.add(schema.text, parsed, schema.fingerprint).expect("a published schema has a plan");
         }
         decoder
     }
 
-    /// Sets whether a bad row of a batch is rejected alone. It is then listed in [`TickColumns::rejected`], and the
-    /// other rows are good.
+    /// Sets whether an invalid row of a batch is rejected alone. It is then listed in [`TickColumns::rejected`], and
+    /// the other rows are valid.
     pub fn by_rows(mut self, by_rows: bool) -> Self {
         self.by_rows = by_rows;
         self
     }
 
     /// Makes records of another writer schema readable, and returns its fingerprint. The schema is a record named
-    /// `Tick`, `TickBatch` or `ScaledTickBatch` that resolves to ours by Avro's rules. Its fields may be reordered,
-    /// additional, nullable, or missing if ours have a default.
+    /// `Tick`, `TickBatch` or `ScaledTickBatch` that resolves to the published one by Avro's rules. Its fields may be
+    /// reordered, additional or nullable. A field may be missing if the published one has a default.
     ///
     /// # Errors
-    /// If the text is no schema, or not one whose records could be ticks.
+    /// The text is not a schema, or not one of ticks.
     pub fn register_writer_schema(&mut self, schema: &str) -> Result<u64, SchemaError> {
         self.writer_of(schema).map(|writer| self.writers[writer].fingerprint)
     }
@@ -116,7 +116,7 @@ impl TickDecoder {
     /// Appends the rows of one record to `out` and returns their number, as [`DecodeTicks::decode`] does.
     ///
     /// # Errors
-    /// If the record is bad as a whole: nothing is appended then, and no symbol is numbered.
+    /// The record is invalid as a whole. Then no row is appended, and no symbol is numbered.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -178,7 +178,7 @@ impl TickDecoder {
         let found = match self.ids.iter().find(|(known, _)| *known == id) {
             Some((_, found)) => found.clone(),
             None => {
-                // A missing id is not remembered, because the registry may have it later.
+                // A missing id is not remembered, because the registry may get it later.
                 let text = self.source.as_ref().and_then(|source| source.schema(id));
                 let text = text.ok_or(DecodeError::UnknownSchemaId { id })?;
                 let found = self
@@ -214,7 +214,7 @@ impl DecodeTicks for TickDecoder {
         let by_rows = std::mem::replace(&mut self.by_rows, true);
         let decoded = TickDecoder::decode(self, payload, &mut symbols, &mut columns);
         self.by_rows = by_rows;
-        // Its rows were rejected one by one, so the record decodes.
+        // The record's rows were rejected one by one, so the record itself was decoded.
         decoded.expect("the record was decoded a moment ago");
         let rows = Rows::new(&columns, &symbols, &self.dictionary);
         selections.iter().map(|selection| rows.encode(selection)).collect()

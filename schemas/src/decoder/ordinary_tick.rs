@@ -1,7 +1,7 @@
-//! Ordinary ticks of the published schema, read in a straight line.
+//! A fast reader of ordinary ticks in the published schema, without a loop over fields.
 //!
-//! It rejects nothing. An unusual record, bad or only rarely written so, is left to [`super::tick_plan::TickPlan`],
-//! which starts over and finds the error if there is one.
+//! It reports no errors. It leaves any unusual record, invalid or only encoded in an uncommon way, to
+//! [`super::tick_plan::TickPlan`]. The plan starts again and finds the error, if there is one.
 
 use super::tick_plan::RawTick;
 use crate::tick::{Side, TickKind};
@@ -70,19 +70,19 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// Reads a number except the smallest and the largest.
+    /// Reads a number that is neither the smallest nor the largest.
     #[inline(always)]
     fn price(&mut self) -> Option<i64> {
         self.long().filter(|value| *value != i64::MIN && *value != i64::MAX)
     }
 
-    /// Reads a number from 0, except the largest.
+    /// Reads a number of 0 or more, but not the largest.
     #[inline(always)]
     fn amount(&mut self) -> Option<i64> {
         self.long().filter(|value| (0..i64::MAX).contains(value))
     }
 
-    /// Reads a number from 1, except the largest.
+    /// Reads a number of 1 or more, but not the largest.
     #[inline(always)]
     fn positive(&mut self) -> Option<i64> {
         self.long().filter(|value| (1..i64::MAX).contains(value))

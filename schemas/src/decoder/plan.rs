@@ -1,4 +1,4 @@
-//! The plan to read records of one writer schema, compiled once when the schema is registered.
+//! The plan for reading records of one writer schema, compiled once when the schema is registered.
 
 use apache_avro::Schema;
 use apache_avro::schema::RecordSchema;
@@ -14,7 +14,7 @@ use crate::known;
 use crate::symbol_table::SymbolTable;
 use crate::tick::TickColumns;
 
-/// The way from a datum to rows.
+/// The method that turns a datum into rows.
 #[derive(Debug)]
 pub(super) enum Plan {
     Tick(TickPlan),
@@ -23,11 +23,11 @@ pub(super) enum Plan {
     Arrow(Box<ArrowPlan>),
 }
 
-/// The result of compiling a writer schema that resolves to ours.
+/// The result of compiling a writer schema that resolves to the published one.
 pub(super) enum Shape<P> {
     /// The schema has a plan.
     Simple(P),
-    /// The schema has parts that only a full Avro reader reads.
+    /// The schema has parts that only a full Avro reader can read.
     Other,
 }
 
@@ -63,7 +63,7 @@ impl Plan {
         }
     }
 
-    /// Compiles a plan through arrow-avro, even if a faster one exists.
+    /// Compiles a plan that uses arrow-avro, even if a faster one exists.
     #[cfg(feature = "foreign-schemas")]
     pub(super) fn other(
         text: &str,
@@ -74,7 +74,7 @@ impl Plan {
         ArrowPlan::compile(text, schema, fingerprint, is_batch).map(|plan| Self::Arrow(Box::new(plan)))
     }
 
-    /// Refuses schemas that only arrow-avro reads, because this build lacks it.
+    /// Refuses schemas that only arrow-avro can read, because this build does not include it.
     #[cfg(not(feature = "foreign-schemas"))]
     fn other(_: &str, _: &Schema, _: u64, is_batch: bool) -> Result<Self, SchemaError> {
         Err(SchemaError::Unresolvable {
@@ -86,7 +86,7 @@ impl Plan {
         })
     }
 
-    /// Reads a datum; `by_rows` rejects a bad row of a batch alone.
+    /// Reads a datum. If `by_rows` is true, an invalid row of a batch is rejected alone.
     #[inline]
     pub(super) fn decode(
         &mut self,
@@ -105,7 +105,7 @@ impl Plan {
     }
 }
 
-/// The way to pass over a field of the writer that is none of ours.
+/// How to skip a writer's field that the published schema does not have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Skip {
     /// Number of bytes.
@@ -117,7 +117,7 @@ pub(super) enum Skip {
 }
 
 impl Skip {
-    /// Returns the way to pass over a field of this schema; `None` for one with parts.
+    /// Returns how to skip a field of this schema; `None` if it has parts.
     pub(super) fn of(schema: &Schema) -> Option<Self> {
         match schema {
             Schema::Null => Some(Self::Fixed(0)),
@@ -152,7 +152,7 @@ impl Skip {
     }
 }
 
-/// The writer's type for one of our scalar fields, or for the items of one of our columns.
+/// The writer's type for one of the published scalar fields, or for the items of one of the columns.
 pub(super) enum Scalar {
     /// A number.
     Long,
@@ -162,7 +162,7 @@ pub(super) enum Scalar {
     Enum(Vec<String>),
 }
 
-/// Returns the writer's scalar type; `Ok(None)` for a union, which only a full Avro reader resolves.
+/// Returns the writer's scalar type; `Ok(None)` for a union, which only a full Avro reader can resolve.
 pub(super) fn scalar(
     reader: &'static str,
     field: &str,
@@ -178,7 +178,7 @@ pub(super) fn scalar(
     }
 }
 
-/// Returns the error for a field whose type Avro does not resolve to ours.
+/// Returns the error for a field whose type Avro cannot resolve to the published one.
 pub(super) fn mismatch(reader: &'static str, field: &str) -> SchemaError {
     let detail = format!("the type of {field} is not that of schemas/avro; write the same type");
     SchemaError::Unresolvable { name: reader, detail }

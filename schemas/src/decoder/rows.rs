@@ -1,4 +1,4 @@
-//! Rows of a batch as records of their own. Bad rows keep their faults, so that a producer can correct and resend them.
+//! Rows of a batch as separate records. Invalid rows keep their faults, so that a producer can correct and resend them.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl<'a> Rows<'a> {
         Self { columns, symbols, dictionary }
     }
 
-    /// Returns a record of these rows, in the published schema that has all their fields.
+    /// Returns a record of these rows, in the published schema that has all necessary fields.
     pub(super) fn encode(&self, selection: &[u32]) -> Vec<u8> {
         let rows = || selection.iter().map(|row| *row as usize);
         let is_scaled = self.dictionary.is_scaled();
@@ -72,7 +72,7 @@ impl<'a> Rows<'a> {
         self.rejected(row).map(|invalid| invalid.problem)
     }
 
-    /// Returns our index of a row's kind; an unknown kind stays unknown.
+    /// Returns the published index of a row's kind; an unknown kind stays unknown.
     fn kind(&self, row: usize) -> i64 {
         match self.problem(row) {
             Some(TickProblem::UnknownKind(index)) => unknown(index, TICK_KINDS.len()),
@@ -80,7 +80,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Returns our index of a row's side; an unknown side stays unknown.
+    /// Returns the published index of a row's side; an unknown side stays unknown.
     fn side(&self, row: usize) -> i64 {
         match self.problem(row) {
             Some(TickProblem::UnknownSide(index)) => unknown(index, SIDES.len()),
@@ -88,8 +88,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Returns the dictionary of these rows, and their indexes into it. Rows with an index beyond their old dictionary
-    /// get one beyond the new.
+    /// Returns the dictionary of these rows, and their indexes into it. A row with an index beyond its old dictionary
+    /// gets one beyond the new dictionary.
     fn entries(&self, selection: &[u32]) -> (Vec<Entry<'a>>, Vec<i64>) {
         let (mut entries, mut places) = (Vec::new(), BTreeMap::<Entry<'a>, i64>::new());
         let of_rows: Vec<Option<Entry<'a>>> = selection.iter().map(|row| self.entry(*row as usize)).collect();
@@ -122,7 +122,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Returns an index beyond `names` names, the given one if possible.
+/// Returns an index beyond a dictionary of `names` names; the given one if it is beyond.
 fn unknown(index: i64, names: usize) -> i64 {
     if (0..names as i64).contains(&index) { names as i64 } else { index }
 }

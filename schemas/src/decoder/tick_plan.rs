@@ -17,7 +17,7 @@ use crate::tick::{Side, TickColumns, TickKind};
 #[derive(Debug)]
 pub(super) struct TickPlan {
     steps: Vec<TickStep>,
-    /// True for the published schema, whose records mostly need no steps.
+    /// True for the published schema, most of whose records need no steps.
     is_published: bool,
 }
 
@@ -30,7 +30,7 @@ enum TickStep {
     Skip(Skip),
 }
 
-/// One tick as read, before its symbol is looked up.
+/// One tick as it was read, before its symbol is looked up.
 pub(super) struct RawTick<'a> {
     pub(super) symbol: &'a [u8],
     pub(super) kind: TickKind,
@@ -83,7 +83,7 @@ impl TickPlan {
         self.decode_by_steps(datum, symbols, out)
     }
 
-    /// Returns the same plan without the fast way for ordinary ticks.
+    /// Returns the same plan without the fast reader of ordinary ticks.
     #[cfg(test)]
     pub(super) fn by_steps_only(self) -> Self {
         Self { is_published: false, ..self }
@@ -118,7 +118,7 @@ impl TickPlan {
 }
 
 impl RawTick<'_> {
-    /// Numbers the symbol of a tick with checked numbers, and appends the tick as a row.
+    /// Looks up or numbers the symbol of a tick whose numbers are checked, and appends the tick as a row.
     #[inline]
     pub(super) fn append(
         &self,

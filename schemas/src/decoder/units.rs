@@ -1,12 +1,12 @@
-//! Units of times in writer schemas: nanoseconds, or refused. A number of milliseconds read as nanoseconds is a time in
-//! 1970.
+//! Units of times in writer schemas: only nanoseconds are accepted. A number of milliseconds, read as nanoseconds,
+//! would be a time in 1970.
 
 use apache_avro::Schema;
 
 use crate::error::SchemaError;
 use crate::long_field::LongField;
 
-/// Refuses a schema of ticks with another unit in one of our fields.
+/// Refuses a tick schema with another unit in one of the published fields.
 pub(super) fn check(schema: &Schema) -> Result<(), SchemaError> {
     let Schema::Record(record) = schema else { return Ok(()) };
     let ours = |name: &str| LongField::named(name).is_some() || LongField::scaled_named(name).is_some();

@@ -4,7 +4,7 @@ use super::*;
 use crate::frame;
 use crate::signal::{Signal, SignalKind};
 
-/// The same rules by apache-avro's values, value by value.
+/// The same rules, applied to values of apache-avro.
 mod by_values {
     use super::*;
 
@@ -26,8 +26,7 @@ mod by_values {
     }
 
     impl ByValues<'_> {
-        /// Branches of a union are matched by name here; apache-avro itself takes the first record whose fields are
-        /// there.
+        /// Branches of a union are matched by name here; apache-avro itself takes the first record whose fields exist.
         fn resolved(&self, value: Value, writer: &Schema, reader: &Schema) -> Value {
             let writer = describe::definition(self.writer, writer);
             let reader = describe::definition(self.reader, reader);
@@ -81,7 +80,7 @@ mod by_values {
     }
 }
 
-/// Random data of a schema, from a seed.
+/// Generator of random data of a schema, from a seed.
 struct Draw<'a> {
     whole: &'a Schema,
     state: u64,
@@ -113,7 +112,7 @@ impl Draw<'_> {
                 Value::Array((0..count).map(|_| self.value(&array.items)).collect())
             }
             Schema::Map(map) => {
-                // Two or more keys would have no fixed order.
+                // Two or more keys would be in no fixed order.
                 let keys = (0..self.below(2)).map(|number| format!("key {number}"));
                 Value::Map(keys.map(|key| (key, self.value(&map.types))).collect())
             }
@@ -130,7 +129,7 @@ impl Draw<'_> {
     }
 }
 
-/// Random data of each older version, with all branches of all unions, are resolved as by values.
+/// Random data of each older version, with all branches of all unions, give the same results as values do.
 #[test]
 fn every_older_version_is_resolved_as_by_values() {
     for known in known::OLD {
@@ -147,7 +146,7 @@ fn every_older_version_is_resolved_as_by_values() {
     }
 }
 
-/// Data with changed, missing or added bytes give an error, or the same as by values.
+/// Data with changed, missing or added bytes give an error, or the same result as values do.
 #[test]
 fn damaged_data_of_older_versions_are_resolved_as_by_values_or_refused() {
     let (mut accepted, mut refused) = (0, 0);
@@ -197,7 +196,7 @@ fn journal_before() -> Schema {
     Schema::parse_str(&json.to_string()).expect("a schema")
 }
 
-/// Entries of the previous version stay where they are, except the input that gained a field.
+/// Entries of the previous version are not copied, except for the input that gained a field.
 #[test]
 fn what_is_alike_is_not_copied() {
     let (writer, current) = (journal_before(), parsed(known::JOURNAL_ENTRY));
@@ -231,7 +230,7 @@ fn signal() -> Signal<'static> {
     }
 }
 
-/// Brings a datum from a signal schema without its last indicator and its last kind.
+/// Resolves a datum of a signal schema without its last indicator and its last kind.
 fn from_older(datum: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let mut json: serde_json::Value = serde_json::from_str(known::SIGNAL_1.text).expect("JSON");
     json["fields"].as_array_mut().expect("fields").pop();
@@ -241,7 +240,7 @@ fn from_older(datum: &[u8]) -> Result<Vec<u8>, DecodeError> {
     part.rewrite(datum).map(Cow::into_owned)
 }
 
-/// A record is defined once, as a field, and referred to in a union; later it gains a field.
+/// A record is defined once, as a field, and a union refers to it; later the record gains a field.
 #[test]
 fn definitions_are_found_by_their_names() {
     let schema = |more: &str| {
@@ -252,7 +251,7 @@ fn definitions_are_found_by_their_names() {
         Schema::parse_str(&text.replace("MORE", more)).expect("a schema")
     };
     let part = Part::new(&schema(""), &schema(r#", {"name": "other", "type": "long", "default": 7}"#));
-    // 1, then branch 1 with 2; numbers are zigzag.
+    // The values are 1, then branch 1 with 2; numbers are zigzag-encoded.
     assert_eq!(part.expect("versions").rewrite(&[2, 2, 4]).as_deref(), Ok(&[2, 14, 2, 4, 14][..]));
 }
 
@@ -264,7 +263,7 @@ fn items_of_sized_blocks_get_what_came_later() {
         Schema::parse_str(&text.replace("MORE", more)).expect("a schema")
     };
     let part = Part::new(&schema(""), &schema(r#", {"name": "other", "type": "long", "default": 7}"#));
-    // A block of two items and two bytes, then a block of one item: 1, 2 and 3.
+    // The array has a block of two items and two bytes, then a block of one item: 1, 2 and 3.
     let found = part.expect("versions").rewrite(&[3, 4, 2, 4, 2, 6, 0]).map(Cow::into_owned);
     assert_eq!(found, Ok(vec![3, 4, 2, 14, 4, 14, 2, 6, 14, 0]));
 }
@@ -291,7 +290,7 @@ fn fields_that_came_later_get_their_defaults() {
     let mut payload = Vec::new();
     crate::encode_signal(&signal(), &mut payload);
     let datum = &payload[frame::HEADER_SIZE..];
-    // The last field is null, one byte, which the older writer lacks.
+    // The last field is null and takes one byte; the older writer does not have it.
     let older_datum = &datum[..datum.len() - 1];
     assert_eq!(from_older(older_datum), Ok(datum.to_vec()));
 }

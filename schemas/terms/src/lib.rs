@@ -1,9 +1,9 @@
 //! Terms of contracts and kinds of signals, shared by records (`schemas`) and arithmetic (`kernels`). Each is declared
-//! once, and both crates re-export it. Names in JSON are those of the schemas. Crates above define a term's bytes in a
+//! once, and both crates re-export it. Names in JSON are those of the schemas. Higher crates define a term's bytes in a
 //! record, and its effect.
 //!
-//! Contracts, instruments, trading rules and results exist in both crates instead. Those of requests hold any values,
-//! as records of a schema. Those of kernels are checked, and have the layout that devices read.
+//! Contracts, instruments, trading rules and results, by contrast, are declared in both crates. Those of records may
+//! have any values. Those of kernels are checked, and have the layout that devices read.
 
 use serde::{Deserialize, Serialize};
 
@@ -71,13 +71,13 @@ pub enum Precision {
     #[serde(alias = "f64")]
     #[default]
     F64,
-    /// Paths in `f32`, whose numbers are rounded to 24 bits, sums in `f64`.
+    /// Paths in `f32`, whose numbers are rounded to 24 bits; sums in `f64`.
     #[serde(alias = "mixed")]
     Mixed,
 }
 
-/// Declares kinds of signals: number, name in records, comment in the schema, words on a screen, and a flag for prices
-/// as value and threshold.
+/// Declares kinds of signals: number, name in records, comment in the schema, words on a screen, and true if value and
+/// threshold are prices.
 macro_rules! signal_kinds {
     ($($variant:ident = $number:literal, $name:literal, $comment:literal, $words:literal, $is_price:literal;)+) => {
         /// The kind of a signal. Signals of one bar are emitted in the order of these kinds.
@@ -93,21 +93,21 @@ macro_rules! signal_kinds {
             /// The variants' names, each with its comment in the schema.
             pub const DECLARED: &[(&str, &str)] = &[$((stringify!($variant), $comment)),+];
 
-            /// Returns its name in records and exports.
+            /// Returns the kind's name in records and exports.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
                 }
             }
 
-            /// Returns its words on a screen.
+            /// Returns the kind's words on a screen.
             pub fn words(self) -> &'static str {
                 match self {
                     $(Self::$variant => $words,)+
                 }
             }
 
-            /// True if its value and threshold are prices, which have the scale of their symbol.
+            /// True if value and threshold are prices, which have the scale of their symbol.
             pub fn is_price(self) -> bool {
                 match self {
                     $(Self::$variant => $is_price,)+

@@ -1,4 +1,4 @@
-//! Our bytes as another Avro library reads them by the published schema.
+//! Our bytes, read by another Avro library with the published schema.
 
 use apache_avro::Schema;
 use apache_avro::reader::datum::GenericDatumReader;
@@ -17,13 +17,13 @@ impl Published {
         Self { schema: Schema::parse_str(known.text).expect(known.file), fingerprint: known.fingerprint }
     }
 
-    /// Returns the version with which a record was written.
+    /// Returns the version of the schema with which a record was written.
     pub fn of(payload: &[u8]) -> Self {
         let fingerprint = fingerprint_of(payload).expect("a header");
         Self::new(known::by_fingerprint(fingerprint).expect("a published schema"))
     }
 
-    /// Reads the one record in `payload`, which has a header.
+    /// Reads the only record in `payload`, which has a header.
     pub fn read(&self, payload: &[u8]) -> Record {
         let (header, mut datum) = payload.split_at(HEADER_SIZE);
         assert_eq!(header[..2], [0xc3, 0x01]);

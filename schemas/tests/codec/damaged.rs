@@ -1,4 +1,4 @@
-//! Good records of every kind, damaged: they give error values or other good records, and never panic.
+//! Valid records of every kind, damaged: they give error values or other valid records, and never panic.
 
 use proptest::prelude::*;
 use warptape_schemas::*;
@@ -6,7 +6,7 @@ use warptape_schemas::*;
 use crate::rejected::{decode, long};
 use crate::{risk, samples};
 
-/// A change of a good record.
+/// A change of a valid record.
 #[derive(Clone, Debug)]
 enum Damage {
     Set(prop::sample::Index, u8),
@@ -49,7 +49,7 @@ fn apply(damage: &Damage, payload: &mut Vec<u8>) {
     }
 }
 
-/// A good record of any kind.
+/// A valid record of any kind.
 fn record() -> impl Strategy<Value = Vec<u8>> {
     fn bytes<T>(value: T, encode: impl Fn(&T, &mut Vec<u8>)) -> Vec<u8> {
         let mut payload = Vec::new();
@@ -82,7 +82,7 @@ fn record() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
-    /// Nothing panics, and accepted records are good: they can be written again.
+    /// No input panics, and accepted records are valid: they can be written again.
     #[test]
     fn damaged_records_are_error_values(
         mut payload in record(),

@@ -1,4 +1,4 @@
-//! The schemas that the types of records declare; the files are generated from them.
+//! The schema files are generated from the types of records.
 //!
 //! `WARPTAPE_UPDATE_SCHEMAS=1 cargo test -p warptape-schemas --test codec` writes them.
 
@@ -149,7 +149,7 @@ fn flat(members: &'static [Member]) -> Vec<FieldShape> {
     members.iter().flat_map(fields).collect()
 }
 
-/// Returns a field of an optional record: nullable, unless it has a default of its own.
+/// Returns a field of an optional record: nullable, unless it has its own default.
 fn nullable(field: FieldShape) -> FieldShape {
     let shape = match (field.default, field.shape) {
         (Some(_), _) => return field,

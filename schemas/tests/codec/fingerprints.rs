@@ -1,12 +1,12 @@
-//! The fingerprints of published schemas, and the documentation that their texts must have. For a new version the test
-//! reports the fingerprint for `known.rs`.
+//! The fingerprints of published schemas, and the required documentation. For a new version, the test reports the
+//! fingerprint for `known.rs`.
 
 use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm};
 
 use warptape_schemas::avro_fingerprint;
 use warptape_schemas::known::{CURRENT, all, by_fingerprint};
 
-/// A changed fingerprint means that readers elsewhere no longer know our records. Two libraries agree on it.
+/// If a fingerprint changed, other readers would no longer recognise our records. Two libraries compute the same one.
 #[test]
 fn fingerprints_are_pinned() {
     let mut wrong = String::new();

@@ -1,4 +1,4 @@
-//! Old records stay readable. `golden/NAME_VERSION.txt` holds records of every published version, one a line, as hex
+//! Old records stay readable. `golden/NAME_VERSION.txt` has records of every published version, one per line, as hex
 //! digits and as JSON.
 //!
 //! For a new version, `WRITE_GOLDEN=1 cargo test -p warptape-schemas` writes its file. An existing file is never
@@ -65,7 +65,7 @@ fn samples_of(schema: KnownSchema) -> Vec<Vec<u8>> {
         "DeadLetter" => {
             let letters = DeadLetterReason::ALL.map(|reason| samples::dead_letter(reason, Some(b"key")));
             let others = [samples::dead_letter(DeadLetterReason::Other, None), samples::cut_dead_letter()];
-            // Letters of single records are written with version 2.
+            // Dead letters of single records are written with version 2.
             let of_batch = |letter| DeadLetter { last_offset: Some(90), ..letter };
             let of_rows = [&[3][..], &[0, 7, 65_535]].map(samples::dead_letter_of_rows);
             let batches = others.into_iter().chain(letters).map(of_batch);
@@ -169,7 +169,7 @@ fn every_version_reads_for_ever() {
             let again = rewritten(schema, &payload);
             let (_, now) = describe(&again).expect("a record of ours");
             assert_contains(&now, &json);
-            // An encoder that changes its choice of version breaks journals and checks.
+            // If an encoder chose another version, journals and checks would break.
             let is_written_so = fingerprint_of(&again) == Some(schema.fingerprint);
             assert!(
                 !is_written_so || again == payload,
@@ -185,8 +185,8 @@ fn every_version_reads_for_ever() {
     }
 }
 
-/// Fields may have been added since, and nothing else. Journal hashes and snapshot checksums cover the bytes, so they
-/// may differ.
+/// Fields may have been added since then, but no other change is allowed. Journal hashes and snapshot checksums cover
+/// the bytes, so they may differ.
 fn assert_contains(now: &Value, golden: &Value) {
     match (now, golden) {
         (Value::Object(now), Value::Object(golden)) => {

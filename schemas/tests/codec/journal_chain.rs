@@ -40,7 +40,7 @@ fn entries_read_back_and_hold_together() {
     let mut again = Vec::new();
     encode_journal_entry(&entry, &mut again);
     assert_eq!(again, payloads[5]);
-    // The rule, written out.
+    // The rule of the chain, written out.
     let datum = &payloads[5][HEADER_SIZE..];
     let before = decode_journal_entry(&payloads[4]).expect("an entry").hash;
     let hashed = [before.as_bytes(), &datum[..datum.len() - 66]].concat();
@@ -82,7 +82,7 @@ fn every_change_removal_and_addition_breaks_the_chain() {
         assert!(check(&doubled).is_err(), "entry {index} twice");
         let mut removed = payloads.clone();
         removed.remove(index);
-        // A cut at the end leaves a chain; the journal's consumer knows its end.
+        // A truncated chain is still valid; the reader of the journal knows where it must end.
         assert_eq!(check(&removed).is_err(), index + 1 < payloads.len(), "entry {index} removed");
     }
 }

@@ -1,4 +1,5 @@
-//! The crate from outside: records read back, other Avro libraries read the same, and damage gives error values.
+//! Tests of the crate from outside: records read back, other Avro libraries read the same values, and damage gives
+//! error values.
 
 mod avro;
 mod damaged;

@@ -1,4 +1,4 @@
-//! Every word for a decision's reason has a row in docs/scheduling.md.
+//! Every symbol for a decision's reason has a row in docs/scheduling.md.
 
 use serde_json::Value;
 use warptape_schemas::known::JOURNAL_ENTRY;
@@ -23,7 +23,7 @@ fn reasons(schema: &Value, found: &mut Vec<(String, Vec<String>)>) {
     }
 }
 
-/// Returns a schema's words that a page has no row for.
+/// Returns a schema's symbols that have no row in a page.
 fn missing(schema: &Value, page: &str) -> Vec<String> {
     let mut found = Vec::new();
     reasons(schema, &mut found);

@@ -1,4 +1,4 @@
-//! Records other than ticks: they read back, and apache-avro reads the same.
+//! Records other than ticks: they read back, and apache-avro reads the same values.
 
 use apache_avro::types::Value;
 use warptape_schemas::control::{ChoosePolicy, Control, ControlCommand, WeighTenant};
@@ -131,7 +131,7 @@ fn a_bar_of_which_a_part_is_null_is_refused() {
     assert_eq!(with(|_| ()), None);
     assert_eq!(with(|bar| bar.low_e9 = None), without_price);
     assert_eq!(with(|bar| bar.ask_price_e9 = None), without_price);
-    // No other field has the prices.
+    // Only `exact` has the prices.
     let no_prices = |bar: &mut Bar| {
         for price in [&mut bar.open_e9, &mut bar.high_e9, &mut bar.low_e9, &mut bar.close_e9] {
             *price = None;
@@ -139,7 +139,7 @@ fn a_bar_of_which_a_part_is_null_is_refused() {
         (bar.bid_price_e9, bar.ask_price_e9) = (None, None);
     };
     assert_eq!(with(no_prices), without_price);
-    // `exact` has all prices, and the bar has one of them as well, or all but one.
+    // The bar is inconsistent: `exact` has all prices, and the bar itself has one of them, or all but one.
     let [mut other_prices, mut large_volume] =
         <[_; 2]>::try_from(samples::exact_signals()).expect("two signals");
     assert_eq!([read(&other_prices), read(&large_volume)], [None; 2]);
@@ -147,7 +147,7 @@ fn a_bar_of_which_a_part_is_null_is_refused() {
     large_volume.bar.as_mut().expect("a bar").high_e9 = None;
     assert_eq!([read(&other_prices), read(&large_volume)], [without_price; 2]);
 
-    // A signal without a bar has nulls at its end; a value replaces an indicator's null.
+    // A signal without a bar ends with nulls; a value replaces the null of an indicator.
     let mut payload = encoded(&Signal { bar: None, ..whole.clone() }, encode_signal);
     *payload.last_mut().expect("bytes") = 2;
     payload.extend_from_slice(&1.5_f64.to_le_bytes());
@@ -198,7 +198,7 @@ fn entries() -> Vec<JournalEntry> {
     entries
 }
 
-/// An entry's datum as apache-avro's own value model, compared with the same value made from the entry by serde.
+/// Compares an entry's datum, read with apache-avro's own value model, with the value that serde makes from the entry.
 #[test]
 fn journal_entries() {
     let published = Published::new(known::JOURNAL_ENTRY);
@@ -288,7 +288,7 @@ fn assert_same(avro: &Value, json: &serde_json::Value) {
         (Value::Union(_, inner), serde_json::Value::Object(variant)) if variant.len() == 1 => {
             assert_same(inner, variant.values().next().expect("a variant"));
         }
-        // A nullable value has no wrapper in JSON.
+        // JSON has no wrapper for a nullable value.
         (Value::Union(1, inner), json) => assert_same(inner, json),
         (Value::Record(fields), serde_json::Value::Object(members)) => {
             assert!(
@@ -450,7 +450,7 @@ fn controls() {
         let found = ["id", "by"].map(|field| record.text(field));
         assert_eq!(found, [&*control.id, &*control.by]);
         assert_eq!((record.long("at_ns"), record.long("deadline_ns")), (control.at_ns, control.deadline_ns));
-        // The three modes of a breaker are one branch.
+        // The three modes of a breaker belong to one branch.
         let expected = [0, 1, 2, 3, 4, 5, 5, 5, 6, 7][branch];
         assert_eq!(record.branch("command"), expected);
         assert_same(record.get("command"), &serde_json::to_value(&control.command).expect("JSON"));

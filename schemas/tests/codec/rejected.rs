@@ -1,4 +1,4 @@
-//! Bad tick records are refused as a whole, with reason, row and field, and leave nothing behind.
+//! Invalid tick records are refused as a whole, with reason, row and field, and leave the state unchanged.
 
 use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
 use warptape_schemas::*;
@@ -6,7 +6,7 @@ use warptape_schemas::*;
 use crate::samples;
 use DeadLetterReason as Reason;
 
-/// Decodes into columns and symbols with existing rows; on an error these must be unchanged.
+/// Decodes into columns and symbols that have rows already; on an error, these must be unchanged.
 pub fn decode(payload: &[u8]) -> Result<Vec<Tick>, DecodeError> {
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
     columns.push(&samples::trade(), &mut symbols);
@@ -18,7 +18,7 @@ pub fn decode(payload: &[u8]) -> Result<Vec<Tick>, DecodeError> {
     result.map(|rows| (1..=rows).map(|row| columns.tick(row, &symbols)).collect())
 }
 
-/// Encodes Avro's long in the plain way.
+/// Encodes a long in Avro's standard way.
 pub fn long(value: i64) -> Vec<u8> {
     let mut raw = ((value << 1) ^ (value >> 63)) as u64;
     let mut bytes = Vec::new();
@@ -50,7 +50,7 @@ pub fn framed(schema: known::KnownSchema, fields: &[Vec<u8>]) -> Vec<u8> {
     [&[0xc3, 0x01][..], &schema.fingerprint.to_le_bytes(), &fields.concat()].concat()
 }
 
-/// Returns the fields of a trade as written: symbol, kind, three longs, side, six longs.
+/// Returns the encoded fields of a trade: symbol, kind, three longs, side, six longs.
 fn trade_fields() -> Vec<Vec<u8>> {
     let numbers = |values: &[i64]| values.iter().map(|value| long(*value)).collect::<Vec<_>>();
     let tick = samples::trade();
@@ -91,7 +91,7 @@ fn quote_with(field: &str, bytes: Vec<u8>) -> Vec<u8> {
     framed(known::TICK, &fields)
 }
 
-/// Returns the columns of a batch of three trades in two symbols, by field.
+/// Returns the columns of a batch of three trades with two symbols, by field.
 fn batch_fields() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("symbols", texts(&[b"A:X", b"B:X"])),
@@ -258,7 +258,7 @@ fn symbols() {
         let message = format!("index {index} into a dictionary of 2");
         check(&batch_with(&[("symbol", longs(&[0, index, 1]))]), Reason::BadSymbol, &["row 1", &message]);
     }
-    // Behind some indexes that are read together.
+    // The invalid index follows indexes that are read together.
     for index in [-1, -9_000, i64::MAX] {
         let message = format!("index {index} into a dictionary of 2");
         let indexes = longs(&[0, 1, 0, 1, 0, 1, index, 0, 1, 0, 1]);
@@ -285,7 +285,7 @@ fn values_in_batches_name_their_row() {
     for (field, values, reason) in cases {
         check(&batch_with(&[(field, longs(values))]), reason, &["row 1", field]);
     }
-    // A quote with a trade's fields, among trades.
+    // One row is a quote with a trade's fields, among trades.
     check(&batch_with(&[("kind", longs(&[0, 0, 1]))]), Reason::WrongFields, &["row 2", "trade_id"]);
 }
 

@@ -1,5 +1,5 @@
 //! Risk requests and results: every branch of every union reads back, from JSON and from bytes, and apache-avro reads
-//! the same.
+//! the same values.
 
 use std::path::PathBuf;
 
@@ -16,12 +16,12 @@ use warptape_schemas::*;
 
 use crate::avro::Published;
 
-/// Requests of every kind: the examples, and one of each branch of each union.
+/// Requests of every kind: the examples, and one for each branch of each union.
 pub fn requests() -> Vec<RiskRequest> {
     examples().into_iter().chain(branches()).collect()
 }
 
-/// The files in `examples/risk`, by their names.
+/// The requests in `examples/risk`, in the order of their file names.
 fn examples() -> Vec<RiskRequest> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/risk");
     let files = std::fs::read_dir(folder).expect("examples").map(|entry| entry.expect("an entry").path());
@@ -164,8 +164,8 @@ pub fn results() -> Vec<RiskResult> {
     results
 }
 
-/// A result of each branch of the outcome's union, with meaningless numbers and texts. It covers answers that are added
-/// later.
+/// A result for each branch of the outcome's union, with meaningless numbers and texts. It covers answers that are
+/// added later, too.
 fn made_up_results() -> impl Iterator<Item = RiskResult> {
     let Shape::Named(Named { content: Content::Record(fields), .. }) = RiskResult::SHAPE else {
         unreachable!("a result is a record")
@@ -187,7 +187,7 @@ fn made_up_results() -> impl Iterator<Item = RiskResult> {
     })
 }
 
-/// Appends the bytes of a made-up value of a type. Counts and whole numbers are doubled by zigzag encoding.
+/// Appends the bytes of a made-up value of a type. Counts and whole numbers are zigzag-encoded, which doubles them.
 fn make_up(shape: Shape, out: &mut Vec<u8>) {
     match shape {
         Shape::Boolean => out.push(1),
@@ -223,8 +223,8 @@ fn make_up(shape: Shape, out: &mut Vec<u8>) {
     }
 }
 
-/// Requests are written with the oldest version that holds all of them. An older version is refused, or gives another
-/// request.
+/// Requests are written with the oldest version that can represent them. With an older version's header, the bytes are
+/// refused or give another request.
 #[test]
 fn requests_are_written_with_the_oldest_version_that_has_them() {
     for request in requests() {
@@ -238,7 +238,7 @@ fn requests_are_written_with_the_oldest_version_that_has_them() {
     }
 }
 
-/// Results are written with the oldest version that holds all of them.
+/// Results are written with the oldest version that can represent them.
 #[test]
 fn results_are_written_with_the_oldest_version_that_has_them() {
     for result in results() {
@@ -287,7 +287,7 @@ fn results_read_back() {
     }
 }
 
-/// Bytes hold numbers that JSON cannot.
+/// The bytes can represent numbers that JSON cannot.
 #[test]
 fn numbers_of_all_kinds_read_back() {
     let mut result = results().remove(2);
@@ -326,7 +326,7 @@ fn mistakes_in_json_are_named() {
     assert!(volatility.expect_err("a mistake").to_string().contains("missing field `error`"));
 }
 
-/// Compares a datum in apache-avro's own value model with the same value made by serde. A union is its branch, named by
+/// Compares a datum in apache-avro's own value model with the value that serde makes. A union is its branch, named by
 /// JSON's `type`.
 fn assert_same(avro: &Value, json: &serde_json::Value) {
     match (avro, json) {
@@ -367,7 +367,7 @@ fn a_kind_is_written_with_the_first_version_that_has_it() {
     let [usual, digital] = ["options", "digital-options"].map(written);
     assert_eq!(fingerprint_of(&usual), Some(known::RISK_REQUEST_3.fingerprint));
     assert_eq!(fingerprint_of(&digital), Some(known::RISK_REQUEST_4.fingerprint));
-    // Later kinds are missing in older versions.
+    // Older versions do not have the later kinds.
     let mut wrong = usual[..HEADER_SIZE].to_vec();
     wrong.extend_from_slice(&digital[HEADER_SIZE..]);
     assert!(matches!(decode_risk_request(&wrong), Err(DecodeError::Malformed { .. })));

@@ -1,4 +1,5 @@
-//! Bad rows of a batch, rejected one by one: the other rows are good, and each bad row can become a record of its own.
+//! Invalid rows of a batch, rejected one by one: the other rows are valid, and each invalid row can become a record of
+//! its own.
 
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::*;
@@ -15,7 +16,7 @@ const WRONG: [(usize, &str, DeadLetterReason); 6] = [
     (7, "symbol", DeadLetterReason::BadSymbol),
 ];
 
-/// Ten trades, some of them bad in many ways; the last symbol has a good row only after bad ones.
+/// Ten trades, some of them invalid in many ways; the last symbol has a valid row only after invalid ones.
 fn batch() -> Vec<u8> {
     let ones = longs(&[1; 10]);
     framed(
@@ -58,7 +59,7 @@ fn bad_rows_cost_themselves() {
     }
     let error = TickDecoder::new().decode(&batch(), &mut SymbolTable::default(), &mut TickColumns::default());
     assert!(error.is_err(), "otherwise they cost the record");
-    // An unreadable record is rejected as a whole in any case.
+    // An unreadable record is always rejected as a whole.
     let mut cut = batch();
     cut.pop();
     let error = TickDecoder::new().by_rows(true).decode(
@@ -94,7 +95,7 @@ fn a_row_alone_is_as_bad_as_it_was() {
     let reasons =
         |columns: &TickColumns| columns.rejected.iter().map(InvalidTick::reason).collect::<Vec<_>>();
     assert_eq!(reasons(&columns), reasons(&whole));
-    // A producer corrects the bad values and sends the rest as it is, so numbers stay.
+    // A producer corrects the invalid values and sends the rest unchanged, so all numbers are kept.
     assert_eq!(columns.trade_id, [2, 3, 5, 6, 7, 8]);
 }
 

@@ -13,7 +13,7 @@ use warptape_schemas::{
     Lifecycle, LifecycleEvent, SetEventTime, Snapshot,
 };
 
-/// 61,234.5 with a size of 0.25.
+/// A trade at 61,234.5 with a size of 0.25.
 pub fn trade() -> Tick {
     Tick {
         symbol: "BINANCE:BTCUSDT".into(),
@@ -125,7 +125,7 @@ pub fn bar(set: u32) -> Bar {
     }
 }
 
-/// Bars that fields in 1e-9 cannot hold: by their prices, and by their volume alone.
+/// Bars that fields in 1e-9 cannot represent: because of their prices, or only of their volume.
 pub fn exact_signals() -> Vec<Signal<'static>> {
     let exact = ExactBar {
         open: Decimal(812_345_678_901),
@@ -153,7 +153,7 @@ pub fn exact_signals() -> Vec<Signal<'static>> {
     bars.map(of_bar).into()
 }
 
-/// Bars with further indicators: one with ordinary numbers, and one that fields in 1e-9 cannot hold.
+/// Bars with further indicators: one with ordinary numbers, and one that fields in 1e-9 cannot represent.
 pub fn further_signals() -> Vec<Signal<'static>> {
     let further: BTreeMap<Cow<'static, str>, f64> = [("b".into(), -0.5), ("a".into(), 61_000.25)].into();
     let with = |mut signal: Signal<'static>| {
@@ -193,7 +193,7 @@ pub fn flow_signals() -> Vec<Signal<'static>> {
     [(signals().remove(1), None), (further_signals().remove(1), Some(exact))].map(with).into()
 }
 
-/// Ticks of a coin of little value, and of a spread.
+/// Ticks of a coin of low value, and of a spread.
 pub fn scaled_ticks() -> Vec<Tick> {
     let coin =
         Tick { symbol: "X:COIN".into(), price_e9: 812_345, scales: Scales { price: 14, size: 0 }, ..trade() };
@@ -774,12 +774,12 @@ pub fn dead_letter(reason: DeadLetterReason, key: Option<&[u8]>) -> DeadLetter {
     }
 }
 
-/// A letter of rows of a record.
+/// A dead letter about rows of a record.
 pub fn dead_letter_of_rows(rows: &[i32]) -> DeadLetter {
     DeadLetter { rows: rows.to_vec(), ..dead_letter(DeadLetterReason::BadPrice, Some(b"key")) }
 }
 
-/// A letter of a record that is too large for one.
+/// A dead letter about a record that is too large for one.
 pub fn cut_dead_letter() -> DeadLetter {
     DeadLetter {
         cut: Some(DeadLetterCut {
@@ -791,7 +791,7 @@ pub fn cut_dead_letter() -> DeadLetter {
     }
 }
 
-/// A statement of event time among the ticks.
+/// A record that sets event time among the ticks.
 pub fn set_event_time() -> SetEventTime {
     SetEventTime {
         id: "control-7".into(),

@@ -1,4 +1,4 @@
-//! The driver, and its data of a GPU without a context.
+//! The driver, and its information about a GPU without a context.
 
 use std::ffi::{CStr, c_char};
 
@@ -7,17 +7,17 @@ use thiserror::Error;
 
 use super::DriverResult;
 
-/// Oldest version of CUDA that a driver may support, in the numbers of `cuDriverGetVersion`: 12.0.
+/// Least version of CUDA that the driver must support, in the numbers of `cuDriverGetVersion`: 12.0.
 const CUDA_VERSION_MIN: i32 = 12_000;
 
 /// The driver, loaded and initialised.
 #[derive(Clone, Copy, Debug)]
 pub struct Driver {
-    /// The newest supported version of CUDA, such as 12040 for 12.4.
+    /// The newest version of CUDA that the driver supports, such as 12040 for 12.4.
     pub version: i32,
 }
 
-/// Reasons for which there is no driver.
+/// Reasons for a missing driver.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoDriver {
     #[error("libcuda.so (the NVIDIA driver) was not found")]
@@ -31,13 +31,13 @@ pub enum NoDriver {
 impl Driver {
     /// Loads the driver and initialises it.
     pub fn load() -> Result<Driver, NoDriver> {
-        // SAFETY: this only loads the library, whose initialisers are made for that, and lets it go again.
+        // SAFETY: this only loads and unloads the library, whose initialisers are made for that.
         if !unsafe { sys::is_culib_present() } {
             return Err(NoDriver::NotFound);
         }
         let refused = |error| NoDriver::Refused(describe(error));
         let mut version = 0;
-        // SAFETY: the library is present, and the pointer is to a live number.
+        // SAFETY: the library is present, and the pointer refers to a live number.
         unsafe { sys::cuDriverGetVersion(&mut version) }.result().map_err(refused)?;
         if version < CUDA_VERSION_MIN {
             return Err(NoDriver::TooOld(version / 1000, version % 1000 / 10));
@@ -46,7 +46,7 @@ impl Driver {
         Ok(Driver { version })
     }
 
-    /// Number of GPUs that this process may see.
+    /// Number of GPUs visible to this process.
     pub fn gpu_count(self) -> DriverResult<u32> {
         result::device::get_count().map(|count| count.max(0) as u32)
     }
@@ -58,7 +58,7 @@ impl Driver {
     }
 }
 
-/// The driver's name of an error, and its text.
+/// The driver's name for an error, and its text.
 pub fn describe(error: DriverError) -> String {
     let text = |words: DriverResult<&CStr>| words.map(|words| words.to_string_lossy().into_owned());
     match (text(error.error_name()), text(error.error_string())) {
@@ -84,7 +84,7 @@ impl GpuHandle {
     /// UUID in hexadecimal digits, grouped like those of `nvidia-smi`.
     pub fn uuid(self) -> DriverResult<String> {
         let mut uuid = sys::CUuuid { bytes: [0; 16] };
-        // SAFETY: the pointer is to live bytes of the size that a UUID has.
+        // SAFETY: the pointer refers to live bytes of the size of a UUID.
         unsafe { sys::cuDeviceGetUuid_v2(&mut uuid, self.device) }.result()?;
         let digits: String = uuid.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect();
         Ok([&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-"))
@@ -94,7 +94,7 @@ impl GpuHandle {
     pub fn pci_bus_id(self) -> DriverResult<String> {
         let mut text = [0_u8; PCI_BUS_ID_BYTES];
         let pointer: *mut c_char = text.as_mut_ptr().cast();
-        // SAFETY: the pointer is to as many live bytes as are named.
+        // SAFETY: the pointer refers to at least the stated number of live bytes.
         unsafe { sys::cuDeviceGetPCIBusId(pointer, PCI_BUS_ID_BYTES as i32, self.device) }.result()?;
         Ok(CStr::from_bytes_until_nul(&text).unwrap_or_default().to_string_lossy().into_owned())
     }
@@ -111,20 +111,20 @@ impl GpuHandle {
     }
 
     pub fn memory_total_bytes(self) -> DriverResult<u64> {
-        // SAFETY: the driver gave the device.
+        // SAFETY: the device comes from the driver.
         unsafe { result::device::total_mem(self.device) }.map(|bytes| bytes as u64)
     }
 
-    /// True if it can read and write the memory of another GPU.
+    /// True if the GPU can read and write the memory of another GPU.
     pub fn can_access(self, other: GpuHandle) -> DriverResult<bool> {
         let mut can_access = 0;
-        // SAFETY: the pointer is to a live number, and the driver gave the devices.
+        // SAFETY: the pointer refers to a live number, and the devices come from the driver.
         unsafe { sys::cuDeviceCanAccessPeer(&mut can_access, self.device, other.device) }.result()?;
         Ok(can_access != 0)
     }
 
     fn attribute(self, attribute: sys::CUdevice_attribute) -> DriverResult<u32> {
-        // SAFETY: the driver gave the device.
+        // SAFETY: the device comes from the driver.
         unsafe { result::device::get_attribute(self.device, attribute) }.map(|value| value.max(0) as u32)
     }
 }

@@ -1,7 +1,8 @@
-//! All unsafe code of this crate: the driver's and the compiler's functions, behind types that free what they own.
+//! All unsafe code of this crate: the driver's and the compiler's functions, wrapped in types that free their
+//! resources.
 //!
-//! The libraries are not linked: both are looked for when they are needed. Only a [`Driver`] gives access to the
-//! driver's functions, and it exists only once the library is loaded.
+//! The libraries are not linked, but loaded when they are needed. Only a [`Driver`] gives access to the driver's
+//! functions, and it exists only once the library is loaded.
 #![allow(unsafe_code)]
 
 mod driver;
@@ -14,7 +15,7 @@ pub use nvrtc::{Nvrtc, Output};
 pub use session::{ARGS_BYTES_MAX, Function, Pinned, Session};
 pub use timing::TIMING_VERSION_MIN;
 
-/// The result of a driver's call; its errors are codes.
+/// The result of a driver call; its errors are codes.
 pub type DriverResult<T> = Result<T, cudarc::driver::DriverError>;
 
 /// True if an error means that memory is full, on the device or in the host's pinned memory.

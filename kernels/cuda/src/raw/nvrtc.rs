@@ -1,4 +1,4 @@
-//! NVRTC, the compiler. It is loaded by the names of its packages, including newer ones than cudarc knows.
+//! The compiler NVRTC. It is loaded by the file names of its packages, including newer ones than cudarc knows.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::ptr;
@@ -22,7 +22,7 @@ type Words = unsafe extern "C" fn(c_int) -> *const c_char;
 pub enum Output {
     /// Machine code.
     Cubin,
-    /// PTX text for the driver to compile, with a zero byte at its end.
+    /// PTX text for the driver to compile, ending with a zero byte.
     Ptx,
 }
 
@@ -40,16 +40,16 @@ pub struct Nvrtc {
     words: Words,
     /// Major and minor version.
     pub version: (u32, u32),
-    /// Compute capabilities for which it compiles, such as 90 for 9.0.
+    /// Compute capabilities that it can compile for, such as 90 for 9.0.
     pub architectures: Vec<u32>,
-    /// Keeps the library loaded as long as its functions may be called.
+    /// The library, kept loaded as long as its functions may be called.
     _library: Library,
 }
 
 impl Nvrtc {
     /// Loads the first existing library of these names; `None` if none exists.
     pub fn load(names: &[impl AsRef<OsStr>]) -> Option<Result<Nvrtc, String>> {
-        // SAFETY: NVRTC's initialisers are made for that.
+        // SAFETY: loading is safe, because NVRTC's initialisers are made for it.
         let library = names.iter().find_map(|name| unsafe { Library::new(name.as_ref()) }.ok())?;
         // SAFETY: the library has one of NVRTC's names.
         Some(
@@ -62,8 +62,8 @@ impl Nvrtc {
     /// The library is NVRTC.
     unsafe fn of(library: Library) -> Result<Nvrtc, libloading::Error> {
         let (mut major, mut minor, mut count): (c_int, c_int, c_int) = (0, 0, 0);
-        // SAFETY: the types are those of nvrtc.h. Functions are used while the library is held. All pointers are to
-        // live numbers, as many as the library has said.
+        // SAFETY: the types are those of nvrtc.h. Functions are used while the library is loaded. All pointers refer to
+        // live numbers, as many as the library has reported.
         unsafe {
             let version = *library.get::<Version>(b"nvrtcVersion\0")?;
             let architecture_count = *library.get::<Numbers>(b"nvrtcGetNumSupportedArchs\0")?;
@@ -90,7 +90,7 @@ impl Nvrtc {
         }
     }
 
-    /// Compiles a program. An error is the compiler's text.
+    /// Compiles a program. An error contains the compiler's text.
     pub fn compile(
         &self,
         name: &str,
@@ -103,12 +103,12 @@ impl Nvrtc {
         let options = options.iter().map(|option| c_text(option)).collect::<Result<Vec<_>, _>>()?;
         let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         let mut program = Running { compiler: self, program: ptr::null_mut() };
-        // SAFETY: the pointers are to texts that end with a zero byte and live until the end of this function.
+        // SAFETY: the pointers refer to texts that end with a zero byte and live until the end of this function.
         let created = unsafe {
             (self.create)(&mut program.program, text.as_ptr(), name.as_ptr(), 0, ptr::null(), ptr::null())
         };
         self.check(created)?;
-        // SAFETY: as above, and there are as many options as are named.
+        // SAFETY: as above; the number of options is correct.
         let compiled = unsafe { (self.compile)(program.program, options.len() as c_int, options.as_ptr()) };
         if let Err(error) = self.check(compiled) {
             let log = program.bytes(self.log_size, self.log).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Nvrtc {
         if code == 0 {
             return Ok(());
         }
-        // SAFETY: it gives a text of the library's own for every code.
+        // SAFETY: NVRTC returns a static text for every code.
         let words = unsafe { CStr::from_ptr((self.words)(code)) };
         Err(words.to_string_lossy().into_owned())
     }
@@ -141,7 +141,7 @@ impl Running<'_> {
     /// Reads bytes that NVRTC returns in two calls: one for their number, and one that writes them.
     fn bytes(&self, size_of: Size, bytes_of: Bytes) -> Result<Vec<u8>, String> {
         let mut size = 0;
-        // SAFETY: the program lives, and the buffer has the size that is asked for first.
+        // SAFETY: the program is live, and the buffer has the size that was queried first.
         unsafe {
             self.compiler.check(size_of(self.program, &mut size))?;
             let mut bytes = vec![0_u8; size];
@@ -154,7 +154,7 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.program.is_null() {
-            // SAFETY: it was created, and is used no more.
+            // SAFETY: the program was created, and is not used any more.
             unsafe { (self.compiler.destroy)(&mut self.program) };
         }
     }

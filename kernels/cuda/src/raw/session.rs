@@ -18,9 +18,9 @@ pub(super) struct Context {
     context: sys::CUcontext,
 }
 
-// SAFETY: the driver's handles belong to no thread; it takes them from any, at the same time too.
+// SAFETY: the driver's handles belong to no thread; they may be used from any thread, also concurrently.
 unsafe impl Send for Context {}
-// SAFETY: likewise.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -33,19 +33,19 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: it was retained once, and everything made in it is gone, because that holds the context. If this
-        // fails, the process has nothing left to release.
+        // SAFETY: it was retained once, and all objects made in it are gone, because each of them holds the context. If
+        // this fails, the process has nothing left to release.
         let _ = unsafe { result::primary_ctx::release(self.device) };
     }
 }
 
-/// Two streams of a GPU: one for uploads, one for all other calls, which run in their order. An upload waits for the
-/// calls before the upload before it, and every call after an upload waits for that.
+/// Two streams of a GPU: one for uploads, and one for all other calls, which run in their order. An upload waits only
+/// for the calls made before the previous upload, and every call after an upload waits for it.
 pub struct Session {
     pub(super) context: Arc<Context>,
     pub(super) stream: sys::CUstream,
     uploads: sys::CUstream,
-    /// An event after the calls for which the next upload waits.
+    /// An event after the calls that the next upload waits for.
     asked: sys::CUevent,
 }
 
@@ -60,22 +60,22 @@ enum Priority {
 }
 
 impl Session {
-    /// New streams of the greatest priority.
+    /// Opens new streams of the highest priority.
     pub fn open(gpu: GpuHandle) -> DriverResult<Session> {
-        // SAFETY: the driver gave the device.
+        // SAFETY: the device comes from the driver.
         let context = unsafe { result::primary_ctx::retain(gpu.device) }?;
         Session::new(Arc::new(Context { device: gpu.device, context }), Priority::Greatest)
     }
 
-    /// New streams of the least priority, in the same context. The two sessions do not wait for each other, except for
-    /// allocations and frees, for which the driver may wait for everything on the GPU.
+    /// Opens new streams of the lowest priority, in the same context. The two sessions do not wait for each other,
+    /// except at allocations and frees, where the driver may wait for all work on the GPU.
     pub fn background(&self) -> DriverResult<Session> {
         Session::new(Arc::clone(&self.context), Priority::Least)
     }
 
     fn new(context: Arc<Context>, priority: Priority) -> DriverResult<Session> {
         context.make_current()?;
-        // Smaller numbers go first; both are 0 if a GPU has no priorities.
+        // Smaller numbers mean higher priority; both are 0 if a GPU has no priorities.
         let (least, greatest) = result::stream::get_priority_range()?;
         let priority = match priority {
             Priority::Greatest => greatest,
@@ -87,17 +87,17 @@ impl Session {
         Ok(Session { context, stream: stream()?, uploads: stream()?, asked })
     }
 
-    /// Has the next upload wait for all calls so far.
+    /// Makes the next upload wait for all calls so far.
     pub fn settle(&self) -> DriverResult<()> {
         self.context.make_current()?;
-        // SAFETY: the event and the stream live.
+        // SAFETY: the event and the stream are live.
         unsafe { result::event::record(self.asked, self.stream) }
     }
 
     /// Allocates memory with undefined content.
     pub fn allocate(&self, bytes: usize) -> DriverResult<Address> {
         self.context.make_current()?;
-        // SAFETY: it is the device's memory, which is nobody's in this program.
+        // SAFETY: this is memory of the device, which this program does not access directly.
         unsafe { result::malloc_sync(bytes.max(1)) }
     }
 
@@ -105,7 +105,7 @@ impl Session {
     pub fn free(&self, address: Address) -> DriverResult<()> {
         let done = self.synchronize();
         self.context.make_current()?;
-        // SAFETY: nothing on this stream uses it any more; the driver refuses what it has not allocated.
+        // SAFETY: no work on this stream uses it any more; the driver refuses addresses that it has not allocated.
         let freed = unsafe { result::free_sync(address) };
         done.and(freed)
     }
@@ -115,12 +115,12 @@ impl Session {
             return Ok(());
         }
         self.context.make_current()?;
-        // SAFETY: it writes the device's memory alone.
+        // SAFETY: it writes only memory of the device.
         unsafe { result::memset_d8_async(address, 0, bytes, self.stream) }
     }
 
-    /// Copies the first bytes of host memory, which must be waited for before it is used again. Calls since the last
-    /// upload or [`Session::settle`] may run beside it.
+    /// Copies the first bytes of host memory, which must be waited for before it is used again. The copy may run
+    /// concurrently with calls made since the last upload or [`Session::settle`].
     pub fn upload(&self, to: Address, from: &mut Pinned, bytes: usize) -> DriverResult<()> {
         if bytes == 0 {
             return Ok(());
@@ -128,8 +128,8 @@ impl Session {
         self.context.make_current()?;
         from.is_in_use = true;
         let no_flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: the host memory is neither freed nor seen before the event, which comes after the copy. A stream
-        // waits for an event as it was recorded last, whatever becomes of the event later.
+        // SAFETY: the host memory is neither freed nor accessed before the event, which comes after the copy. A stream
+        // waits for an event as it was last recorded, whatever happens to the event later.
         unsafe {
             result::stream::wait_event(self.uploads, self.asked, no_flags)?;
             result::event::record(self.asked, self.stream)?;
@@ -144,7 +144,8 @@ impl Session {
         self.download_on(self.stream, from, to, bytes)
     }
 
-    /// Likewise, waiting for uploads only. The bytes must be complete, and later kernels must not change them.
+    /// As [`Session::download`], but waits only for uploads. The bytes must be complete, and later kernels must not
+    /// change them.
     pub fn download_beside(&self, from: Address, to: &mut Pinned, bytes: usize) -> DriverResult<()> {
         self.download_on(self.uploads, from, to, bytes)
     }
@@ -171,14 +172,14 @@ impl Session {
     /// Copies within the device.
     pub fn copy(&self, to: Address, from: Address, bytes: usize) -> DriverResult<()> {
         self.context.make_current()?;
-        // SAFETY: it reads and writes the device's memory alone.
+        // SAFETY: it reads and writes only memory of the device.
         unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }
     }
 
-    /// Waits until all calls are done, uploads too, because the stream waits for each of them.
+    /// Waits until all calls are done, including uploads, because the stream waits for each of them.
     pub fn synchronize(&self) -> DriverResult<()> {
         self.context.make_current()?;
-        // SAFETY: the stream lives.
+        // SAFETY: the stream is live.
         unsafe { result::stream::synchronize(self.stream) }
     }
 
@@ -191,12 +192,12 @@ impl Session {
     /// Loads functions of a program: machine code, or PTX that ends with a zero byte.
     pub fn load(&self, image: &[u8], functions: &[&str]) -> DriverResult<Vec<Function>> {
         self.context.make_current()?;
-        // SAFETY: the image is one that the compiler made; the driver copies it.
+        // SAFETY: the image comes from the compiler; the driver copies it.
         let module = unsafe { result::module::load_data(image.as_ptr().cast()) }?;
         let module = Arc::new(Module { context: Arc::clone(&self.context), module });
         let function = |name: &&str| {
             let name = CString::new(*name).expect("names of functions have no zero bytes");
-            // SAFETY: the module is loaded, and the function holds it.
+            // SAFETY: the module is loaded, and the function keeps it loaded.
             let function = unsafe { result::module::get_function(module.module, name) }?;
             Ok(Function { _module: Arc::clone(&module), function })
         };
@@ -211,33 +212,32 @@ impl Session {
         block_threads: u32,
         args: &[u8],
     ) -> DriverResult<()> {
-        // The driver copies as much as the function takes, without a check of the buffer's size.
+        // The driver copies as many bytes as the function takes, without checking the buffer's size.
         let mut aligned = Args([0; ARGS_BYTES_MAX]);
         aligned.0[..args.len()].copy_from_slice(args);
         let mut params: [*mut c_void; 1] = [ptr::from_mut(&mut aligned).cast()];
         self.context.make_current()?;
         let (grid, block) = ((blocks, 1, 1), (block_threads, 1, 1));
-        // SAFETY: the one parameter is a struct no larger than the buffer, aligned for anything it may hold, and is
-        // copied before this returns. The kernel sees the device's memory; what it does there is no memory of this
-        // program.
+        // SAFETY: the only parameter is a struct no larger than the buffer, sufficiently aligned, and copied before
+        // this returns. The kernel accesses only memory of the device, not of this program.
         unsafe { result::launch_kernel(function.function, grid, block, 0, self.stream, &mut params) }
     }
 
-    /// Host memory of zeros that the device can reach.
+    /// Allocates zeroed host memory that the device can access.
     pub fn pin(&self, bytes: usize) -> DriverResult<Pinned> {
         self.context.make_current()?;
         let last_use = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
-        // SAFETY: the memory is given to nobody else.
+        // SAFETY: the memory is not shared.
         let allocated = unsafe { result::malloc_host(bytes.max(1), 0) };
         match allocated.map(|pointer| NonNull::new(pointer.cast::<u8>())) {
             Ok(Some(pointer)) => {
-                // SAFETY: at least `bytes` bytes were allocated, and one if `bytes` is 0.
+                // SAFETY: at least `bytes` bytes were allocated; one if `bytes` is 0.
                 unsafe { pointer.write_bytes(0, bytes.max(1)) };
                 let context = Arc::clone(&self.context);
                 Ok(Pinned { context, pointer, bytes, last_use, is_in_use: false })
             }
             failed => {
-                // SAFETY: nothing waits for the event, and nobody else has it.
+                // SAFETY: no call waits for the event, and there is no other handle of it.
                 let _ = unsafe { result::event::destroy(last_use) };
                 let out_of_memory = sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY;
                 Err(failed.err().unwrap_or(cudarc::driver::DriverError(out_of_memory)))
@@ -249,7 +249,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let _ = self.synchronize();
-        // SAFETY: nobody else has them. A context that has failed takes them with it.
+        // SAFETY: there are no other handles of them. If the context has failed, they are already gone.
         unsafe {
             let _ = result::stream::destroy(self.uploads);
             let _ = result::stream::destroy(self.stream);
@@ -258,7 +258,7 @@ impl Drop for Session {
     }
 }
 
-/// The bytes of a kernel's arguments, aligned for anything.
+/// The bytes of a kernel's arguments, with an alignment that suits any type.
 #[repr(C, align(16))]
 struct Args([u8; ARGS_BYTES_MAX]);
 
@@ -275,7 +275,7 @@ unsafe impl Sync for Module {}
 impl Drop for Module {
     fn drop(&mut self) {
         let _ = self.context.make_current();
-        // SAFETY: no function of it is held any more.
+        // SAFETY: no function of the module exists any more.
         let _ = unsafe { result::module::unload(self.module) };
     }
 }
@@ -288,7 +288,7 @@ pub struct Function {
 
 // SAFETY: a function belongs to no thread.
 unsafe impl Send for Function {}
-// SAFETY: it is only read, and the driver takes it from any thread, at the same time too.
+// SAFETY: it is only read, and the driver accepts it from any thread, also concurrently.
 unsafe impl Sync for Function {}
 
 /// Host memory that the device can reach.
@@ -301,7 +301,7 @@ pub struct Pinned {
     is_in_use: bool,
 }
 
-// SAFETY: the memory is this value's alone, and belongs to no thread.
+// SAFETY: only this value owns the memory, which belongs to no thread.
 unsafe impl Send for Pinned {}
 
 impl Pinned {
@@ -309,18 +309,18 @@ impl Pinned {
         self.bytes
     }
 
-    /// Waits for the last copy from or to it.
+    /// Waits for the last copy from or to the memory.
     pub fn wait(&mut self) -> DriverResult<()> {
         if self.is_in_use {
             self.context.make_current()?;
-            // SAFETY: the event lives.
+            // SAFETY: the event is live.
             unsafe { result::event::synchronize(self.last_use) }?;
             self.is_in_use = false;
         }
         Ok(())
     }
 
-    /// The memory's bytes, which must have been waited for.
+    /// The memory's bytes. The caller must have waited for the last copy.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         assert!(!self.is_in_use, "host memory is waited for before it is seen");
         // SAFETY: all `self.bytes` bytes were allocated and written, and no copy is under way.
@@ -328,7 +328,7 @@ impl Pinned {
     }
 
     /// # Safety
-    /// The slice is for the driver, which may go on using its memory until `last_use`.
+    /// The slice may only be passed to the driver, which may use its memory until `last_use`.
     unsafe fn slice(&self, bytes: usize) -> &[u8] {
         assert!(bytes <= self.bytes, "no more is copied than there is");
         // SAFETY: at least `bytes` bytes were allocated and written.

@@ -1,4 +1,4 @@
-//! The boundaries of several puts, improved in step until all stand still, with any implementation of the integrals.
+//! The boundaries of several puts, improved together until all are stable, with any implementation of the integrals.
 
 use std::convert::Infallible;
 
@@ -8,12 +8,12 @@ use super::points::{BY_VALUES, BY_VALUES_BELOW, Curve, Levels, NO_LEVEL, Premium
 use crate::isa::{HotLoop, Isa};
 use crate::math::{exp, ln_of_positive};
 
-/// Greatest change of a level at which a boundary stands still.
+/// Greatest change of a level with which a boundary counts as stable.
 const STILL: f64 = 1e-13;
-/// Number of steps after which a boundary stands still if no level changes by more than `NEARLY_STILL`.
+/// Number of iterations after which a boundary counts as stable if no level changes by more than `NEARLY_STILL`.
 const STEPS_MAX: usize = 96;
 const NEARLY_STILL: f64 = 1e-7;
-/// Greatest ratio of the boundary of an option without expiry to the start of the boundary at expiry.
+/// Greatest ratio of the boundary of an option without expiry to the boundary's limit at expiry.
 const ENDLESS_MAX: f64 = 1.0 - 1e-12;
 /// The least initial level.
 const LEVEL_MIN: f64 = -600.0;
@@ -22,7 +22,7 @@ const LEVEL_MIN: f64 = -600.0;
 pub trait Integrals {
     type Error;
 
-    /// Improved levels from curves through these.
+    /// Improved levels, given curves through the present ones.
     fn improve(
         &mut self,
         puts: &[Put],
@@ -30,7 +30,7 @@ pub trait Integrals {
         levels: &[Levels],
     ) -> Result<Vec<Levels>, Self::Error>;
 
-    /// The value of exercise beyond the curves, if these are the boundaries.
+    /// The value of early exercise, given curves as the boundaries.
     fn premiums(&mut self, puts: &[Put], curves: &[Curve]) -> Result<Vec<Premium>, Self::Error>;
 }
 
@@ -42,8 +42,8 @@ pub struct Settled {
     pub premium: Premium,
 }
 
-/// Finds the boundaries of puts, and their premiums; `None` if one does not settle. If one does not settle by the first
-/// way, all are improved by values, in the way without cancellation.
+/// Finds the boundaries of puts, and their premiums; `None` if one does not converge. If one does not converge with its
+/// first equation, all are computed by values, with the equation that avoids cancellation.
 pub fn settle<I: Integrals>(puts: &[Put], integrals: &mut I) -> Result<Option<Vec<Settled>>, I::Error> {
     let found = settle_by_first_way(puts, integrals)?;
     if found.is_some() || puts[0].is_out_of_reach() {
@@ -57,7 +57,7 @@ fn by_values(puts: &[Put]) -> Vec<Put> {
     puts.iter().map(|put| Put { way, ..*put }).collect()
 }
 
-/// The boundary that [`settle`] finds for one put, as a curve, with its level now; `None` if it does not settle.
+/// The boundary that [`settle`] finds for one put, as a curve, with its present level; `None` if it does not converge.
 pub fn boundary<I: Integrals>(put: &Put, integrals: &mut I) -> Result<Option<(Curve, f64)>, I::Error> {
     let mut found = levels_of(std::slice::from_ref(put), integrals)?;
     if found.is_none() {
@@ -66,7 +66,7 @@ pub fn boundary<I: Integrals>(put: &Put, integrals: &mut I) -> Result<Option<(Cu
     Ok(found.map(|levels| (curve(&levels[0]), levels[0][0])))
 }
 
-/// The result for a put from its level now and its premium, with the premium of the endless years.
+/// The result for a put from its present level and its premium; adds the premium of the endless years.
 pub fn settled(put: &Put, level: f64, premium: Premium) -> Settled {
     let ln_level = put.ln_limit + level;
     let premium = match put.endless_years > 0.0 {
@@ -76,8 +76,8 @@ pub fn settled(put: &Put, level: f64, premium: Premium) -> Settled {
     Settled { is_exercised: put.ln_spot <= ln_level, premium }
 }
 
-/// Likewise, by the first way alone. All puts take as many steps as the slowest, so that differences between two come
-/// from their numbers alone.
+/// As [`settle`], but only with the first equation. All puts take as many iterations as the slowest one, so that
+/// differences between two results depend only on their parameters.
 pub fn settle_by_first_way<I: Integrals>(
     puts: &[Put],
     integrals: &mut I,
@@ -153,7 +153,7 @@ fn curve(levels: &Levels) -> Curve {
     })
 }
 
-/// The processor.
+/// The processor, with an instruction set.
 pub struct Host(pub Isa);
 
 impl Integrals for Host {

@@ -1,4 +1,4 @@
-//! The same integrals on a device, a thread for each node of each put, bit for bit.
+//! The same integrals on a device, with one thread for each node of each put, bit for bit.
 
 use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, cast_slice_mut};
 

@@ -1,5 +1,5 @@
 //! The value of exercise in the first years of a long option, in closed form. In these years its boundary is that of an
-//! option without expiry, a number `b`. This module knows nothing of curves.
+//! option without expiry, a constant `b`. This module does not know curves.
 //!
 //! With `x = ln(S/b)`, a drift μ of the price's logarithm and `γ² = μ² + 2ρσ²`, a leg of the premium is
 //!
@@ -74,11 +74,11 @@ mod tests {
         (settled.is_exercised, settled.premium)
     }
 
-    /// Compares both ways for an option with endless years that are few enough for integrals over all years.
+    /// Compares both methods for an option with so few endless years that integrals over all years are accurate.
     #[test]
     fn the_closed_form_is_the_integral_over_the_endless_years() {
-        // Drifts of the rates; then of the variance, with yields of either sign, for which no curve is right to as many
-        // digits.
+        // First, drifts due to the rates. Then, drifts due to the variance, with yields of either sign, for which no
+        // curve is accurate to as many digits.
         for (rate, carry, volatility, tolerance) in [
             (0.02, 0.15, 0.03, 1e-9),
             (0.05, 0.08, 0.01, 1e-9),
@@ -95,7 +95,7 @@ mod tests {
                 .flat_map(|times| [-0.02, 0.001, 0.1, 0.5, 1.0, 1.5].map(|away| (times, away)))
             {
                 let years = curve_years * times;
-                // The spot is below the boundary, or above it by a part of the price's fall.
+                // The spot is below the boundary, or above it by a part of the price's decrease.
                 let spot = power / (power + 1.0) * exp(away * -drift * years);
                 let way = if carry < 0.0 { BY_VALUES_BELOW } else { BY_SLOPES };
                 let whole = Put { way, ..Put::new(spot, rate, carry, volatility, years) };

@@ -14,10 +14,10 @@ use crate::pricing::options::{AssetMarket, OptionKind, Options};
 pub struct ExerciseBoundary {
     option: AmericanOption,
     put: Put,
-    /// The boundary, and its level now; `None` if the option is never exercised early, or not at any price that it may
-    /// reach.
+    /// The boundary, and its present level; `None` if the option is never exercised early, or not at any price that it
+    /// may reach.
     found: Option<(Curve, f64)>,
-    /// True if it is never exercised early, whatever the spot.
+    /// True if the option is never exercised early, whatever the spot.
     is_european: bool,
 }
 
@@ -44,8 +44,8 @@ impl ExerciseBoundary {
         &self.option
     }
 
-    /// The value of the option at each of these spots: that of [`AmericanOption::value`], bit for bit if the spot is
-    /// its own. NaN at a spot within reach of a boundary that is not found.
+    /// The value of the option at each of these spots. At the option's own spot it is that of
+    /// [`AmericanOption::value`], bit for bit. It is NaN at a spot that may reach a boundary that was not found.
     pub fn values(&self, isa: Isa, spots: &[f64]) -> Vec<f64> {
         let AmericanOption { market, kind, strike, expiry_years } = self.option;
         let (mut options, mut european) = (Options::default(), Greeks::default());
@@ -113,7 +113,7 @@ impl ExerciseBoundary {
 mod tests {
     use super::*;
 
-    /// A boundary out of reach of the present spot may be within reach of another.
+    /// A boundary that the present spot cannot reach may be within reach of another spot.
     #[test]
     fn a_boundary_that_is_not_found_gives_no_value_within_its_reach() {
         let market = AssetMarket { spot: 1e6, rate: 0.05, dividend_yield: 0.0, volatility: 0.2 };

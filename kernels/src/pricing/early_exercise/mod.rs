@@ -14,18 +14,18 @@
 //! premium = ∫₀ᵀ r·e^{−rv}·Φ(−d₂(v, S/B(T−v))) − q·S·e^{−qv}·Φ(−d₁(v, S/B(T−v))) dv
 //! ```
 //!
-//! `B` solves one of two fixed-point equations at `S = B`. By B of the paper, the option is worth the payoff of
-//! exercise, which always settles. By A, its slope is that of exercise, which settles faster if `(r − q)·√T/σ < 0.2`.
-//! Between nodes `ln²(B/X)` is a polynomial in √τ, with `X = min(1, r/q)`, where B ends. Integrals are taken over θ
-//! with `u = τ·sin²θ`, so that all square roots in them are smooth. The boundary uses Gauss and Legendre's points. The
-//! premium uses Takahasi and Mori's, because it has a thin layer at `v = 0` if the spot is near the boundary. A call is
-//! a put with spot and strike, and rate and yield, exchanged.
+//! `B` solves one of two fixed-point equations at `S = B`. Equation B of the paper, by which the option is worth the
+//! payoff of exercise, always converges. Equation A, by which its slope is that of exercise, converges faster if `(r −
+//! q)·√T/σ < 0.2`. Between nodes `ln²(B/X)` is a polynomial in √τ, with `X = min(1, r/q)`, the limit of B at expiry.
+//! Integrals are taken over θ with `u = τ·sin²θ`, so that all square roots in them are smooth. The boundary uses Gauss
+//! and Legendre's points. The premium uses Takahasi and Mori's, because it has a thin layer at `v = 0` if the spot is
+//! near the boundary. A call is a put with spot and strike, and rate and yield, exchanged.
 //!
-//! If A does not settle, B is taken. With a negative q it integrates below the boundary, since terms above grow as
-//! `e^{−qτ}` and cancel. If the price drifts down and time is long, everything happens in a layer that is thin beside
-//! T. After `τ = 40/λ`, with `λ = r + (r − q − σ²/2)²/2σ²`, B equals that of an option without expiry to all digits. If
-//! T is more than six times that, the curve covers the last `40/λ` years. The integral over the years before is then a
-//! closed form (`endless.rs`).
+//! If A does not converge, B is used. With a negative q it integrates below the boundary, because terms above it grow
+//! as `e^{−qτ}` and cancel. If the price drifts down and T is long, the boundary changes only in a layer that is thin
+//! compared with T. After `τ = 40/λ`, with `λ = r + (r − q − σ²/2)²/2σ²`, B equals that of an option without expiry to
+//! all digits. If T is more than six times that, the curve covers the last `40/λ` years. The integral over the years
+//! before is then a closed form (`endless.rs`).
 //!
 //! Delta and gamma are derivatives of the integral, and theta follows from the equation of Black and Scholes. Vega and
 //! rho are differences of two premiums, whose boundaries took the same number of steps, added to those of the European
@@ -51,11 +51,11 @@ use boundary::{Host, Settled};
 pub use held::ExerciseBoundary;
 use points::{Premium, Put};
 
-/// Least rate at which early exercise counts: below it, exercise earns less than 1e-10 of the strike.
+/// Least rate with which early exercise counts: below it, exercise earns less than 1e-10 of the strike.
 const RATE_MIN: f64 = 1e-13;
-/// The value of `(r − q)·√T/σ` from which boundaries are improved by values, not by slopes.
+/// Value of `(r − q)·√T/σ` from which boundaries are improved by values, not by slopes.
 const SMOOTH_MAX: f64 = 0.2;
-/// Relative move of the volatility to either side for vega. Absolute move of a rate for rho, which is divided by the
+/// Relative change of the volatility, up and down, for vega. Below: absolute change of a rate for rho, divided by the
 /// years until expiry if these exceed one.
 const VOLATILITY_BUMP: f64 = 1e-4;
 const RATE_BUMP: f64 = 1e-5;
@@ -99,7 +99,7 @@ pub struct AmericanGreeks {
     pub rho_foreign: f64,
 }
 
-/// Reasons for which an American option has no value here.
+/// The reason why an American option has no value here.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum AmericanError {
     /// A number is out of range.
@@ -116,30 +116,30 @@ pub enum AmericanError {
         /// Dividend yield.
         dividend_yield: f64,
     },
-    /// The boundary did not settle.
+    /// The boundary did not converge.
     #[error("no boundary of exercise is found for these numbers: have it simulated, by paths_max and steps")]
     Unsettled,
 }
 
-/// The known values of an option before any boundary is found.
+/// The values of an option that are known before any boundary is found.
 struct Begun {
     /// Price, delta, gamma, vega, theta, rho of the European option.
     european: [f64; 6],
-    /// Puts of strike 1: the option itself, then with moved volatilities and rates. Empty if it is never exercised
+    /// Puts of strike 1: the option itself, then with changed volatilities and rates. Empty if it is never exercised
     /// early.
     puts: Vec<Put>,
-    /// Two puts with moved yields, which take a number of steps of their own.
+    /// Two puts with changed yields, whose number of iterations is independent of the others.
     of_yields: Vec<Put>,
 }
 
 impl AmericanOption {
-    /// Checks that it can be valued, as far as that is known beforehand.
+    /// Checks that the option can be valued, as far as that is known before the computation.
     pub fn check(&self) -> Result<(), AmericanError> {
         Options::default().push(self.kind, &self.market, self.strike, self.expiry_years)?;
         self.check_boundaries()
     }
 
-    /// Refuses rates under which exercise is best between two prices.
+    /// Refuses rates with which exercise is best between two prices.
     pub(crate) fn check_boundaries(&self) -> Result<(), AmericanError> {
         let AssetMarket { rate, dividend_yield, .. } = self.market;
         let (earns, carry) = match self.kind {
@@ -193,7 +193,7 @@ impl AmericanOption {
         }
     }
 
-    /// The known values before any boundary; all puts have the times and the way of the option itself.
+    /// The values known before any boundary. All puts have the times and the equation of the option itself.
     fn begin(&self, isa: Isa, has_greeks: bool) -> Result<Begun, AmericanError> {
         self.check()?;
         let (mut options, mut greeks) = (Options::default(), Greeks::default());
@@ -214,8 +214,8 @@ impl AmericanOption {
         Ok(Begun { european: columns.map(|column| column[0]), puts, of_yields })
     }
 
-    /// The option with a greater and a lesser volatility, and with a greater and a lesser rate. The earnings of
-    /// exercise stay positive.
+    /// The option with a higher and a lower volatility, and with a higher and a lower rate. The earnings of exercise
+    /// stay positive.
     fn moved(&self) -> [Self; 4] {
         let AssetMarket { rate, volatility, .. } = self.market;
         let with_volatility =
@@ -231,7 +231,7 @@ impl AmericanOption {
         ]
     }
 
-    /// Likewise with a greater and a lesser yield.
+    /// The option with a higher and a lower yield.
     fn moved_yields(&self) -> [Self; 2] {
         let dividend_yield = self.market.dividend_yield;
         let by = RATE_BUMP / self.expiry_years.max(1.0);
@@ -240,8 +240,8 @@ impl AmericanOption {
         [with(dividend_yield + by), with(if is_least { dividend_yield } else { dividend_yield - by })]
     }
 
-    /// The value from the results of the puts; an error if one did not settle. Without results of moved yields there is
-    /// no Greek by the yield.
+    /// The value from the results of the puts; an error if one did not converge. Without results for changed yields
+    /// there is no Greek by the yield.
     fn conclude(
         &self,
         begun: &Begun,
@@ -283,7 +283,8 @@ impl AmericanOption {
             };
             return Ok(AmericanValue { price: pays, greeks: Some(greeks) });
         }
-        // The unit of the put is the strike or, for a call, the spot; a change of the spot then changes the unit too.
+        // The unit of the put is the strike or, for a call, the spot. So for a call, a change of the spot also changes
+        // the unit.
         let Premium { amount, delta, gamma } = *premium;
         let (unit, delta, gamma) = match self.kind {
             OptionKind::Put => (self.strike, delta, gamma / self.strike),

@@ -1,7 +1,7 @@
-//! Nodes and weights in 50 digits, rounded to the nearest double. `tests/scripts/make_early_exercise_nodes.py` writes
-//! `nodes.bin`: doubles, the least byte first.
+//! Nodes and weights, computed with 50 digits and rounded to the nearest double.
+//! `tests/scripts/make_early_exercise_nodes.py` writes `nodes.bin`, which contains little-endian doubles.
 
-/// Nodes of a boundary, besides expiry.
+/// Number of nodes of a boundary, without expiry.
 pub const NODES: usize = 32;
 /// Points of the integrals that improve a boundary.
 pub const LEVEL_POINTS: usize = 64;
@@ -17,13 +17,13 @@ pub const CHEBYSHEV: [f64; NODES] = column(0);
 pub const LEVEL_SINES: [f64; LEVEL_POINTS] = column(NODES);
 /// `cos θ` of the same points.
 pub const LEVEL_COSINES: [f64; LEVEL_POINTS] = column(NODES + LEVEL_POINTS);
-/// Their weights, times `2 sin θ cos θ`.
+/// Weights of these points, times `2 sin θ cos θ`.
 pub const LEVEL_WEIGHTS: [f64; LEVEL_POINTS] = column(NODES + 2 * LEVEL_POINTS);
 /// `sin θ` of the points from 0 to π/2, by Takahasi and Mori.
 pub const PREMIUM_SINES: [f64; PREMIUM_POINTS] = column(PREMIUMS_FROM);
 /// `cos θ` of the same points.
 pub const PREMIUM_COSINES: [f64; PREMIUM_POINTS] = column(PREMIUMS_FROM + PREMIUM_POINTS);
-/// Their weights, times `2 sin θ cos θ`.
+/// Weights of these points, times `2 sin θ cos θ`.
 pub const PREMIUM_WEIGHTS: [f64; PREMIUM_POINTS] = column(PREMIUMS_FROM + 2 * PREMIUM_POINTS);
 
 /// `N` numbers, from the one at this place on.

@@ -1,5 +1,5 @@
-//! The integrals of one put: the twin of `early_exercise.cu`. Points are taken eight side by side, and sums by lane,
-//! then by halves.
+//! The integrals of one put: the twin of `early_exercise.cu`. Eight points are computed side by side, and summed by
+//! lane, then by halves.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -15,26 +15,26 @@ const LANES: usize = 8;
 const _: () = assert!(LEVEL_POINTS.is_multiple_of(LANES) && PREMIUM_POINTS.is_multiple_of(LANES));
 /// Range of a boundary, in strikes; a result outside is not a boundary.
 const RATIOS: [f64; 2] = [1e-300, 1e300];
-/// Mark of a missing level. Levels are never positive.
+/// Placeholder for a missing level. Levels are never positive.
 pub const NO_LEVEL: f64 = 1.0;
 /// Least logarithm of a boundary that is inverted: `exp` of its negative stays finite.
 const LN_MIN: f64 = -690.0;
 
-/// Number of deviations beyond which probabilities are 0 as numbers.
+/// Number of deviations beyond which probabilities are rounded to 0.
 const DEVIATIONS_MAX: f64 = 40.0;
-/// Value of `pace·τ` from which the boundary equals that of an option without expiry: the distance of the two falls as
-/// `exp(−pace·τ)`.
+/// Value of `pace·τ` from which the boundary equals that of an option without expiry: the difference of the two falls
+/// as `exp(−pace·τ)`.
 const SETTLED_AFTER: f64 = 40.0;
-/// Multiple of the settling time up to which integrals over all years have enough points. With ten times it they are
-/// wrong by up to 1e-8, with thirty times by up to 1e-6.
+/// Multiple of the settling time up to which integrals over all years have enough points. At ten times it, they are
+/// wrong by up to 1e-8, at thirty times by up to 1e-6.
 const ENDLESS_MIN: f64 = 6.0;
-/// Greatest `−carry·years` for [`BY_VALUES`] with a negative yield. Its terms are up to the exponential of that times
-/// their sum; at this limit, ten digits of the sum are right.
+/// Greatest `−carry·years` for [`BY_VALUES`] with a negative yield. The terms exceed their sum by a factor of up to `e`
+/// to that power. At this limit, ten digits of the sum are right.
 const CANCELLED_MAX: f64 = 10.0;
 
 /// A Chebyshev polynomial: `ln²(B/X)` as a function of `2√(τ/T) − 1`.
 pub type Curve = [f64; NODES + 1];
-/// `ln(B/X)` at the nodes, from T on. No level is positive.
+/// `ln(B/X)` at the nodes, beginning at T. No level is positive.
 pub type Levels = [f64; NODES];
 
 /// A put of strike 1: `Put` of `early_exercise.cu`.
@@ -50,11 +50,11 @@ pub struct Put {
     /// The yield, which exercise gives up on the asset.
     pub carry: f64,
     pub volatility: f64,
-    /// Years before expiry in which the boundary is a curve.
+    /// Last years before expiry, in which the boundary is a curve.
     pub years: f64,
-    /// Years before those, from now on, in which it is that of an option without expiry.
+    /// Years from now until then, in which it is that of an option without expiry.
     pub endless_years: f64,
-    /// The way in which the boundary is improved: one of those below.
+    /// The equation that improves the boundary: one of the constants below.
     pub way: u64,
 }
 
@@ -78,7 +78,7 @@ pub struct Premium {
 impl Put {
     /// A put whose boundary is a curve in all years.
     pub fn new(spot: f64, rate: f64, carry: f64, volatility: f64, years: f64) -> Self {
-        // At expiry exercise is best up to the strike, or up to the price at which it earns as much as it gives up.
+        // At expiry, exercise is best up to the strike, or up to the price at which its gain equals its loss.
         let limit = if carry > rate && rate > 0.0 { rate / carry } else { 1.0 };
         let put = Self {
             spot,
@@ -94,17 +94,17 @@ impl Put {
         Self { way: put.first_way(), ..put }
     }
 
-    /// Slopes if they settle faster, else values.
+    /// The equation by slopes if it converges faster, else by values.
     fn first_way(&self) -> u64 {
         let slowness = (self.rate - self.carry) * self.years.sqrt() / self.volatility;
         if slowness < SMOOTH_MAX { BY_SLOPES } else { BY_VALUES }
     }
 
-    /// The same put, with the times and the way that suit its numbers.
+    /// The same put, with the times and the equation that suit its parameters.
     ///
-    /// Its boundary is a curve only in the last years if the price drifts down and the years far exceed the time of
-    /// settling. Otherwise all integrals would have steps between their points. With a negative yield and many years it
-    /// is improved in the way without cancellation.
+    /// Its boundary is a curve only in the last years if the price drifts down and the years far exceed the settling
+    /// time. Without that, all integrals would have steps between their points. With a negative yield and many years,
+    /// the equation without cancellation is used.
     pub fn prepared(&self) -> Self {
         let drift = self.drift();
         let pace = self.rate + 0.5 * (drift / self.volatility) * (drift / self.volatility);
@@ -124,7 +124,7 @@ impl Put {
 }
 
 impl Premium {
-    /// The premium of both spans of time.
+    /// The sum of this premium and another one.
     pub fn and(&self, other: &Self) -> Self {
         Self {
             amount: self.amount + other.amount,

@@ -1,4 +1,4 @@
-//! Kernels that put bars in order, against their twin.
+//! Kernels that sort closed bars, compared with their twin.
 
 use bytemuck::{bytes_of, cast_slice, cast_slice_mut};
 use proptest::prelude::*;
@@ -10,10 +10,9 @@ use warptape_kernels::device::{
 
 use crate::market::Numbers;
 
-/// Bars of places in an order in which threads may close them: those of a place by rank, and bars of other places
-/// between them.
+/// Bars in an order in which threads may close them: those of a place by rank, mixed with bars of other places.
 fn closed(numbers: &mut Numbers, places: usize) -> Vec<DeviceClosedBar> {
-    // Some markets are quiet, and some places close many bars.
+    // Some markets are quiet; in others, some places close many bars.
     let bars_max = 1 + numbers.below(6);
     let mut left: Vec<u32> =
         (0..places as u32).flat_map(|place| vec![place; numbers.below(bars_max) as usize]).collect();
@@ -43,7 +42,7 @@ fn upload(device: &mut dyn Device, bytes: &[u8]) -> Result<u64, DeviceError> {
     Ok(at)
 }
 
-/// The device's order of bars by place, for `places` places.
+/// The bars as a device sorts them by place, for `places` places.
 fn ordered_on(
     device: &mut dyn Device,
     places: usize,
@@ -73,11 +72,11 @@ fn ordered_on(
     Ok(found)
 }
 
-/// Compares a device with the twin; the error is the difference.
+/// Compares a device with the twin; the error describes the difference.
 pub fn compare(mut device: Box<dyn Device>, seed: u64, places: usize) -> Result<(), String> {
     let mut numbers = Numbers::new(seed);
     let closed = closed(&mut numbers, places);
-    // Fewer threads than pieces take several each.
+    // If there are fewer threads than pieces, each takes several.
     let threads = GATHER_THREADS * (1 + numbers.below(2 * closed.len() as u64 + 1) as usize);
     let found = ordered_on(device.as_mut(), places, &closed, closed.len(), threads);
     let found = found.map_err(|error| error.to_string())?;
@@ -116,7 +115,7 @@ fn the_twin_puts_bars_in_order() {
 
 #[test]
 fn bars_without_room_are_left_out() {
-    // More bars were counted than there was room for; another test checks that the state is void then.
+    // More bars are counted than have room; another test checks that the state is void then.
     let mut device = Emulator::new().device(usize::MAX);
     let mut numbers = Numbers::new(3);
     let closed: Vec<DeviceClosedBar> = closed(&mut numbers, 50);

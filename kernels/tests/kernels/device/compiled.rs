@@ -1,5 +1,5 @@
-//! The kernels compiled by NVRTC for the oldest and the newest supported architecture, or for all of them
-//! (`tests/run --all`); this needs no GPU.
+//! The kernels, compiled by NVRTC for the oldest and the newest supported architecture, or for all of them (`tests/run
+//! --all`). This does not need a GPU.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const ARCHITECTURES: [&str; 5] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90"];
 
 type Program = *mut c_void;
 
-/// NVRTC, with the functions needed here, which return 0 for success.
+/// NVRTC, with the functions that this test needs; they return 0 for success.
 struct Compiler {
     library: Library,
 }
@@ -36,7 +36,7 @@ impl Compiler {
     }
 
     fn function<F>(&self, name: &str) -> Symbol<'_, F> {
-        // SAFETY: callers name the type that nvrtc.h has.
+        // SAFETY: the caller names the function's type in nvrtc.h.
         unsafe { self.library.get(name.as_bytes()) }.expect("nvrtc.h has it")
     }
 
@@ -65,7 +65,7 @@ impl Compiler {
         type Text = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
         type Destroy = unsafe extern "C" fn(*mut Program) -> c_int;
         let mut program: Program = ptr::null_mut();
-        // SAFETY: all pointers are to live, zero-terminated texts, and the buffer has the size that was asked for.
+        // SAFETY: all pointers refer to live, zero-terminated texts, and the buffer has the queried size.
         unsafe {
             let created = self.function::<Create>("nvrtcCreateProgram")(
                 &mut program,
@@ -100,7 +100,7 @@ fn kernels_compile_for_every_architecture() {
     let compiler = Compiler::load();
     let architectures =
         if crate::is_long() { &ARCHITECTURES[..] } else { &[ARCHITECTURES[0], ARCHITECTURES[4]] };
-    // A program has several kernels.
+    // A program may have several kernels.
     let mut programs: BTreeMap<String, Vec<&Kernel>> = BTreeMap::new();
     KERNELS.iter().for_each(|kernel| programs.entry(kernel.program()).or_default().push(kernel));
     for (program, kernels) in &programs {

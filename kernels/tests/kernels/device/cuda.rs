@@ -5,17 +5,17 @@ use warptape_kernels::device::{Device, Devices};
 
 use super::{check, compaction, streams};
 
-/// Random cases of one run, each with all kernels. tests/gpu/run has several runs, which draw other cases.
+/// Random cases per run, each with all kernels. tests/gpu/run has several runs, which draw different cases.
 const CASES: u32 = 2_500;
 
-/// Cases whose batches run beside other work.
+/// Cases whose batches run concurrently with other work.
 const STREAM_CASES: u64 = 200;
 
-/// Runs a check with devices of their own on one GPU.
+/// Runs a check in which every device is opened anew on the same GPU.
 fn on_gpu(check: impl Fn(&dyn Fn() -> Box<dyn Device>)) {
     let devices = CudaDevices::new(None);
     let open = || devices.open("cuda:0").expect("a GPU");
-    // This keeps the GPU's context from being made anew for each case.
+    // The open device keeps the GPU's context, so that it is not created again for each case.
     let _open = open();
     check(&open);
 }

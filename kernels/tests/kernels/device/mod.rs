@@ -1,4 +1,4 @@
-//! Kernels of devices against their twins in Rust: one test body for every device.
+//! Kernels of devices, compared with their twins in Rust: the same test for every device.
 
 mod compaction;
 mod compiled;
@@ -31,7 +31,7 @@ type Line = (u32, u32, [i64; 9], ([i128; 4], BySide, bool), [u64; INDICATORS], V
 type Columns = (ClosedBars, IndicatorColumns, Vec<Detected>);
 
 fn lines((closed, columns, detected): &Columns) -> Vec<Line> {
-    // NaN has one form, because it means that a number is not available.
+    // NaN has only one form here, because it means that a number is not available.
     let bits = |value: f64| if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() };
     let line = |bar: usize| {
         let numbers = [
@@ -56,8 +56,8 @@ fn lines((closed, columns, detected): &Columns) -> Vec<Line> {
     (0..closed.len()).map(line).collect()
 }
 
-/// Moves some markets to the time around the epoch and some prices below 0. Gives some trades the greatest size, so
-/// that notionals become unknown. Keeps some markets quiet, with no deviation and numbers on their lines.
+/// Moves some markets to times around the epoch, and some prices below 0. Gives some trades the greatest size, so that
+/// notionals become unknown. Keeps some markets quiet, without deviation and with numbers on their lines.
 fn extreme(seed: u64, mut rows: Rows) -> Rows {
     // The time is a multiple of all intervals.
     const AWAY_NS: i64 = 1_723_000_020 * SECOND_NS;
@@ -78,7 +78,7 @@ fn extreme(seed: u64, mut rows: Rows) -> Rows {
             } else if seed % 3 == 2 && quiet.contains(&row) {
                 rows.price_e9[row] = QUIET_E9;
             } else if seed % 3 == 2 {
-                // Few prices, so that closes lie on lines.
+                // There are few different prices, so that closes lie on lines.
                 rows.price_e9[row] = QUIET_E9 + row as i64 * 7_919 / 13 % 4 * 100_000_000;
             }
         }
@@ -139,7 +139,7 @@ impl Group {
             self.indicators[spec].update(Isa::Baseline, &out.0, &mut out.1);
             self.signals[spec].detect(&out.0, &out.1, &mut out.2);
             let mut lines = lines(&out);
-            // A device gives a slot's bars together, in the order of closing.
+            // A device returns a slot's bars together, in the order of closing.
             lines.sort_by_key(|(slot, ..)| *slot);
             by_spec.push(lines);
         }
@@ -181,15 +181,15 @@ fn run_on<'a>(
     Ok(out.iter().map(|by_spec| by_spec.iter().map(lines).collect()).collect())
 }
 
-/// The rows of a range, as a batch has them.
+/// The rows of a range, as a batch contains them.
 fn part_of(rows: &Rows, from: usize, to: usize) -> Rows {
     let mut rest = rows.clone();
     rest.take_front(from);
     rest.take_front(to - from)
 }
 
-/// Runs rows of three groups through the kernels of a device and through their twins, in batches, while slots come, go
-/// and move. The error is the first difference.
+/// Runs rows of three groups through the kernels of a device and through their twins, in batches, while slots are
+/// added, removed and moved. The error describes the first difference.
 fn compare(
     device: Box<dyn Device>,
     params: &IndicatorParams,
@@ -218,7 +218,7 @@ fn compare(
     let mut slab = DeviceSlab::new("emulator", device, config, 4).map_err(failed)?;
     let mut at = Vec::new();
     for group in &host {
-        // Half of the slots come at first.
+        // Half of the slots are added first.
         at.push(slab.take_slots(group.slots / 2).map_err(failed)?);
     }
     for (slots, group) in at.iter_mut().zip(&host) {
@@ -246,7 +246,7 @@ fn compare(
                 return Err(format!("batch {batch}, group {number}: the state differs"));
             }
             if numbers.below(3) == 0 {
-                // The group moves to other slots, by way of the host.
+                // The group moves to other slots, via the host.
                 slab.give_back(&at[number]);
                 let stranger = slab.take_slots(1 + numbers.below(3) as usize).map_err(failed)?;
                 at[number] = slab.take_slots(group.slots).map_err(failed)?;
@@ -288,7 +288,8 @@ fn many_bars_may_be_open_while_few_are() {
     compare(device, &short_params(), 2_000 * SECOND_NS, 5, 15, 3_000).unwrap();
 }
 
-/// Batches that close more bars than the first download covers; the second is begun before the first is finished.
+/// Two batches close more bars than the first download covers; the second is begun before the first is finished. The
+/// result is the same as one after the other.
 #[test]
 fn batches_beside_each_other_are_as_one_by_one() {
     const SLOTS: usize = 9;
@@ -340,7 +341,7 @@ fn batches_beside_each_other_are_as_one_by_one() {
     }
 }
 
-/// Faults: a file, a text in it, and one with another meaning.
+/// Faults: a file, a text in it, and a replacement with another meaning.
 const FAULTS: [(&str, &str, &str); 52] = [
     ("bars.cu", "exponent > 0; --exponent", "exponent > 1; --exponent"),
     ("bars.cu", "u64 price = high > low ?", "u64 price = high < low ?"),
@@ -409,16 +410,16 @@ fn a_fault_in_a_kernel_is_found() {
     });
 }
 
-/// True if a comparison with the twins finds a planted fault.
+/// True if a comparison with the twins detects an artificial fault.
 fn is_found(emulator: &Emulator) -> bool {
     let device = || Box::new(emulator.device(usize::MAX));
-    // An impossible state is a panic.
+    // An impossible state causes a panic.
     let compared = |seed| {
         std::panic::catch_unwind(|| {
             compare(device(), &short_params(), LATENESS_NS, seed, 1 + seed as u32 % 6, 1_500)
         })
     };
-    // Some faults show only with many places, and others with any.
+    // Some faults are visible only with many places, others with any number.
     let ordered = |seed| std::panic::catch_unwind(|| compaction::compare(device(), seed, 9_000));
     (0..60).any(|seed| !matches!(compared(seed), Ok(Ok(()))))
         || (0..10).any(|seed| !matches!(ordered(seed), Ok(Ok(()))))

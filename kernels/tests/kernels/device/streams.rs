@@ -1,4 +1,4 @@
-//! Streams of a device beside each other, each on its own thread.
+//! Concurrent streams of a device, each on its own thread.
 
 use std::thread;
 
@@ -9,10 +9,10 @@ use super::{LATENESS_NS, compare};
 use crate::chain::short_params;
 use crate::sweep;
 
-/// Sweeps beside the batches of a case.
+/// Number of sweeps that run concurrently with the batches of a case.
 const SWEEPS: u64 = 4;
 
-/// Runs batches of ticks beside sweeps in the background: both must give the bits of their twins.
+/// Runs batches of ticks concurrently with sweeps in the background: both must give the bits of their twins.
 pub(super) fn check(open: &dyn Fn() -> Box<dyn Device>, cases: u64) {
     for seed in 0..cases {
         let mut device = open();

@@ -1,4 +1,4 @@
-//! Kernels of portfolios against their twins in Rust.
+//! Kernels of portfolios, compared with their twins in Rust.
 
 use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
@@ -19,7 +19,7 @@ fn bits(profits: &Profits) -> Vec<Vec<u64>> {
     (0..profits.books()).map(of_book).collect()
 }
 
-/// Compares a device with the twins; the error is the first difference.
+/// Compares a device with the twins; the error describes the first difference.
 fn compare(device: &mut dyn Device) -> Result<(), String> {
     let failed = |error: DeviceError| error.to_string();
     let (numbers, memory) = (&mut Numbers(5), &mut WorkMemory::default());
@@ -75,7 +75,7 @@ fn emulator() -> Emulator {
 fn emulated_kernels_give_the_bits_of_their_twins() {
     let emulator = emulator();
     let mut device = emulator.device(usize::MAX);
-    // The number of runs is that of the orders of threads.
+    // There are as many runs as orders of threads.
     for _ in 0..4 {
         compare(&mut device).unwrap();
     }
@@ -88,7 +88,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
     compare(device.as_mut()).unwrap();
 }
 
-/// Faults: a text of a source, and one with another meaning.
+/// Faults: a text of a source, and a replacement with another meaning.
 const FAULTS: [(&str, &str); 19] = [
     ("args.first_group + group", "group"),
     (

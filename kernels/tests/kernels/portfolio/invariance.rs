@@ -1,4 +1,4 @@
-//! The same bits under other instructions, in other parts, and position by position.
+//! The same bits with other instructions, in other parts, and position by position.
 
 use warptape_kernels::Isa;
 use warptape_kernels::portfolio::{Covariance, Drawn, Profits, Scenarios};
@@ -78,7 +78,7 @@ fn covariances_have_the_same_bits_for_all_instructions() {
             assert_eq!(sample(Isa::Baseline), sample(isa), "{isa:?}");
             assert_eq!(exponential(Isa::Baseline), exponential(isa), "{isa:?}");
         }
-        // The result does not show the tiles.
+        // The result does not depend on the tiles.
         let one = exponential(Isa::Baseline);
         for (row, column) in [(0, 0), (assets - 1, 0), (assets - 1, assets / 2)] {
             let (mut sum, mut weight) = (0.0, 0.0);

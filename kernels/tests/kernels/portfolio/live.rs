@@ -1,4 +1,4 @@
-//! Profits that follow changes equal a full run to the bit, and only changed parts are computed.
+//! Updated profits equal a full run, bit for bit, and only changed parts are recomputed.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn bits(profits: &Profits) -> Vec<Vec<u64>> {
     (0..profits.books()).map(of_book).collect()
 }
 
-/// Number of sums above changed leaves of a tree: one for each pair on a level with a changed member.
+/// Number of sums above changed leaves of a tree: on each level, one for each pair with a changed member.
 fn sums_above(leaves: usize, mut changed: Vec<usize>) -> usize {
     let (mut columns, mut sums) = (leaves, 0);
     while columns > 1 {
@@ -33,7 +33,7 @@ fn sums_above(leaves: usize, mut changed: Vec<usize>) -> usize {
     sums
 }
 
-/// Number of sums above some positions in all books.
+/// Number of sums above some positions, over all books.
 fn sums_of(portfolio: &Portfolio, positions: &[usize]) -> usize {
     let mut changed: Vec<Vec<usize>> = vec![Vec::new(); portfolio.parents().len()];
     let members = |book: usize| -> (Vec<usize>, Vec<usize>) {
@@ -65,7 +65,7 @@ fn sums_of(portfolio: &Portfolio, positions: &[usize]) -> usize {
     sums
 }
 
-/// The portfolio with another market of an asset, and one position replaced.
+/// The portfolio with a changed market of one asset, and one position replaced.
 fn edited(
     of: &Portfolio,
     market: Option<(usize, AssetMarket)>,

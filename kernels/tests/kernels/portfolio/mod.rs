@@ -1,5 +1,5 @@
-//! Risk of portfolios: against QuantLib's, NumPy's and SciPy's, written by `tests/scripts/make_portfolio_fixtures.py`,
-//! and against itself under other instructions, cuts and paths to the same numbers.
+//! Risk of portfolios, compared with QuantLib, NumPy and SciPy (written by `tests/scripts/make_portfolio_fixtures.py`).
+//! Also compared with itself under other instructions, cuts and ways to the same numbers.
 
 mod device;
 mod invariance;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use warptape_kernels::portfolio::{Instrument, Portfolio, Position, Returns, Scenarios, Shock, Stress};
 use warptape_kernels::pricing::{AssetMarket, DigitalPayout, OptionKind};
 
-/// Rows, by their first word.
+/// Rows of a fixture, by their first word.
 struct Fixture(BTreeMap<String, Vec<Vec<f64>>>);
 
 impl Fixture {
@@ -85,7 +85,7 @@ impl Fixture {
     }
 }
 
-/// Numbers that look random.
+/// Pseudorandom numbers.
 struct Numbers(u64);
 
 impl Numbers {

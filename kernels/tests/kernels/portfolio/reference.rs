@@ -55,7 +55,7 @@ fn values_are_those_of_pricing() {
 fn profits_are_quantlibs() {
     let fixture = Fixture::read();
     let portfolio = fixture.portfolio();
-    // Gross value, of whose parts profits are differences.
+    // Gross value; profits are differences of parts of it.
     let gross: f64 = portfolio.values().iter().map(|value| value.abs()).sum();
     for (name, scenarios) in [("profits", fixture.history()), ("stress_profits", fixture.stresses())] {
         let profits = profits_of(&portfolio, &scenarios);
@@ -136,7 +136,7 @@ fn covariances_are_numpys() {
     expect_near("sample", all(sample.values(), &fixture.rows("covariance")[0]), 1e-9);
     expect_near("correlations", all(&sample.correlations(), &fixture.rows("correlations")[0]), 1e-9);
     for row in fixture.rows("exponential") {
-        // The reference is around the weighted means; ours is around 0.
+        // The reference has deviations from the weighted means; ours has deviations from 0.
         let (around_means, means) = row[1..].split_at(assets * assets);
         let expected: Vec<f64> = (0..assets * assets)
             .map(|number| around_means[number] + means[number / assets] * means[number % assets])

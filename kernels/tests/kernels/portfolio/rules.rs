@@ -1,4 +1,4 @@
-//! Drawn scenarios, and refusals.
+//! Drawn scenarios, and refused inputs.
 
 use warptape_kernels::Isa;
 use warptape_kernels::math::ln;
@@ -14,7 +14,7 @@ fn holding(asset: usize, book: usize, quantity: f64) -> Position {
     Position { asset, book, quantity, instrument: Instrument::Spot }
 }
 
-/// A book of each asset, with one unit of it.
+/// One book for each asset, with one unit of it.
 fn one_of_each(assets: usize) -> Portfolio {
     let parents = std::iter::once(None).chain(std::iter::repeat_n(Some(0), assets)).collect();
     let positions = (0..assets).map(|asset| holding(asset, asset + 1, 1.0)).collect();
@@ -25,7 +25,7 @@ fn one_of_each(assets: usize) -> Portfolio {
 fn drawn_returns_have_the_covariance() {
     const SCENARIOS: u64 = 40_000;
     let volatilities = [0.2, 0.4, 0.1, 0.3];
-    // The last asset moves like the second, by three quarters.
+    // The last asset's return is three quarters of the second's.
     let correlations = [1.0, 0.5, -0.3, 0.5, 0.5, 1.0, 0.1, 1.0, -0.3, 0.1, 1.0, 0.1, 0.5, 1.0, 0.1, 1.0];
     let covariance = Covariance::from_correlations(&volatilities, &correlations).expect("correlations");
     let (horizon_years, means) = (0.25, [0.1, 0.0, -0.2, 0.0]);
@@ -58,7 +58,7 @@ fn drawn_returns_have_the_covariance() {
     let profits = profits.of_book(3);
     let ranked = Ranked::new(profits).expect("finite");
     let found = ranked.value_at_risk(0.99).expect("in range").loss(profits);
-    // The mean is −5 %. A fall of 16 % in the logarithm is one of 15 %.
+    // The mean is −5 %. A logarithmic return of −16 % is a fall of 15 %.
     let exact = 100.0 * (1.0 - warptape_kernels::math::exp(-0.05 - expected.value_at_risk / 100.0));
     assert!((found / exact - 1.0).abs() < 0.02, "{found} for {exact}");
 }
@@ -82,7 +82,7 @@ fn stress_moves_what_it_names() {
         Stress::All(Shock::NONE),
         Stress::All(Shock::shift(-0.2, 0.1, 0.0)),
         Stress::Assets(vec![(1, Shock::shift(0.1, 0.0, 0.01))]),
-        // This twist turns about the expiry of the forward, which thus sees nothing.
+        // The pivot of this twist is the expiry of the forward, which thus does not change.
         Stress::Assets(vec![(1, Shock::twist(1.0, 0.05, 0.02, 0.01))]),
     ];
     let scenarios = Scenarios::stress(2, &stresses).expect("in range");
@@ -191,7 +191,7 @@ fn what_no_returns_have_is_no_covariance() {
     assert!(not_positive(refused(2, &[1.0, 1.1, 1.1, 1.0])));
     assert!(not_positive(refused(2, &[0.0, 0.1, 0.1, 1.0])));
     assert!(not_positive(refused(1, &[-1e-9])));
-    // Each pair of correlations is possible, all three together are not.
+    // Each pair of correlations is possible, but not all three together.
     assert!(not_positive(refused(3, &[1.0, 0.9, -0.9, 0.9, 1.0, 0.9, -0.9, 0.9, 1.0])));
     assert!(matches!(refused(2, &[1.0, 0.2, 0.1, 1.0]), CovarianceError::Asymmetric { .. }));
     assert!(matches!(
@@ -199,7 +199,7 @@ fn what_no_returns_have_is_no_covariance() {
         CovarianceError::NotFinite { row: 0, asset: 1, .. }
     ));
     assert!(matches!(refused(2, &[1.0]), CovarianceError::Shape { expected: 4, .. }));
-    // As many days as assets leave a direction without variance.
+    // With only as many days as assets, one direction has no variance.
     let returns = [0.01, 0.02, -0.01, -0.02, 0.005, 0.01, 0.03, -0.01, 0.02];
     let covariance = Covariance::sample(Isa::detect(), 3, &returns).expect("finite");
     let factor = covariance.factor().expect("rounding is forgiven");

@@ -1,4 +1,4 @@
-//! American options by simulation: against convolutions and published prices, and against themselves.
+//! American options by simulation, compared with convolutions and published prices, and with themselves.
 
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
@@ -10,7 +10,7 @@ use super::fixture;
 
 pub struct Row {
     pub spec: AmericanSpec,
-    /// Price with the simulated dates of exercise.
+    /// Price with the simulated exercise dates.
     price: f64,
     /// Figures of Longstaff and Schwartz: finite differences, simulation, its standard error; 0 if they have none.
     published: [f64; 3],
@@ -18,7 +18,7 @@ pub struct Row {
     pub exact: [f64; 6],
 }
 
-/// Greatest loss of a rule of four polynomials against the best rule, as a share of the price.
+/// Greatest loss of a rule of four polynomials compared with the best rule, as a share of the price.
 const MISSED_MAX: f64 = 0.005;
 
 pub fn rows() -> Vec<Row> {
@@ -127,8 +127,8 @@ fn bits_are_the_same_for_all_instructions_and_cuts() {
     }
 }
 
-/// Prices are below those of European options by no more than chance, however many dates there are. If rates are not
-/// negative, a call without dividends is the European one, since it is never exercised early.
+/// Prices are not below those of European options, except by chance, however many dates there are. If rates are not
+/// negative, a call without dividends equals the European one, because it is never exercised early.
 #[test]
 fn no_price_is_below_the_european_one() {
     let spec = AmericanSpec {
@@ -164,7 +164,7 @@ fn it_is_exercised_when_that_is_best() {
     let found = estimate(call, 64);
     let once = estimate(AmericanSpec { exercises: 1, ..call }, 64);
     assert!(!simulation(call).is_exercised_now());
-    // An option that is exercised at expiry alone is its own control.
+    // An option that can only be exercised at expiry is its own control.
     assert!(once.standard_error < 1e-8, "{once:?}");
     assert!((found.price - once.price).abs() < 0.005 * once.price, "{found:?} and {once:?}");
 }
@@ -186,7 +186,7 @@ fn what_is_out_of_range_is_named() {
     assert_eq!([of_points(256), of_points(257)], [None, Some("steps")]);
 }
 
-/// Mixed precision gives another, equally good number: by the same rule, paths differ only by rounding.
+/// Mixed precision gives a different but equally good result: with the same rule, paths differ only by rounding.
 #[test]
 #[ignore = "long: see tests/run --all"]
 fn mixed_precision_has_no_bias_of_its_own() {
@@ -195,7 +195,7 @@ fn mixed_precision_has_no_bias_of_its_own() {
             let sampling = Sampling::Sobol;
             estimate(AmericanSpec { exercises: spec.exercises.min(50), precision, sampling, ..spec }, 256)
         });
-        // Both have only the rule's error, and shifts of points are the same except for the last bits.
+        // Both have only the rule's error, and the shifts of points are equal except for the last bits.
         let error = double.standard_error + mixed.standard_error;
         assert!((double.price - mixed.price).abs() < 3.0 * error, "{spec:?}, {price}: {double:?}, {mixed:?}");
     }
@@ -216,7 +216,7 @@ fn points_of_sobol_have_smaller_errors() {
     }
 }
 
-/// A search may pause after any date, and go on elsewhere.
+/// A search may pause after any date, and continue elsewhere.
 #[test]
 fn a_rule_is_the_same_in_whatever_parts_it_is_found() {
     for spec in some_americans() {

@@ -1,4 +1,4 @@
-//! Greeks of American options by simulation: against differences of convolutions, and against themselves.
+//! Greeks of American options by simulation, compared with differences of convolutions, and with themselves.
 
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
@@ -9,10 +9,10 @@ use warptape_kernels::pricing::{
 use super::american::{Row, rows, some_americans};
 
 const NAMES: [&str; 6] = ["price", "delta", "gamma", "vega", "theta", "rho"];
-/// Greatest errors due to a rule from 64 blocks. Those of delta and gamma are small. Those of Greeks path by path are
+/// Greatest errors due to a rule from 64 blocks. Those of delta and gamma are small. Those of pathwise Greeks are
 /// proportional to the error of the boundary, and largest if the spot is near it.
 const MISSED_MAX: [f64; 6] = [0.005, 0.005, 0.03, 0.05, 0.07, 0.04];
-/// Greatest mean errors over all rows, in which errors of boundaries nearly cancel.
+/// Greatest mean errors over all rows, in which errors of the boundary nearly cancel.
 const MISSED_MEAN_MAX: [f64; 6] = [0.002, 0.004, 0.005, 0.005, 0.005, 0.01];
 
 fn simulation(spec: AmericanSpec) -> AmericanGreekSimulation {
@@ -60,11 +60,11 @@ fn greeks_are_within_three_standard_errors_and_what_the_rule_misses() {
     }
 }
 
-/// With exercise at expiry alone, each Greek is its own control.
+/// If exercise is possible only at expiry, each Greek is its own control.
 #[test]
 fn an_option_with_one_date_has_the_greeks_of_the_european_one() {
     for Row { spec, .. } in rows().into_iter().step_by(4) {
-        // The option is not exercised now without dividends.
+        // Without dividends, the option is not exercised now.
         let market = AssetMarket { dividend_yield: 0.0, ..spec.market };
         let spec = AmericanSpec { exercises: 1, kind: OptionKind::Call, market, ..spec };
         let AmericanSpec { kind, strike, market, expiry_years, .. } = spec;
@@ -75,7 +75,7 @@ fn an_option_with_one_date_has_the_greeks_of_the_european_one() {
         let found = measured(&estimate(spec, 8));
         let columns = [exact.price(), exact.delta(), exact.gamma(), exact.vega(), exact.theta(), exact.rho()];
         for (greek, (found, exact)) in found.iter().zip(columns).enumerate() {
-            // These are differences by spots that are two per cent apart.
+            // These Greeks are difference quotients of spots that are two per cent apart.
             let tolerance = if greek == 1 || greek == 2 { 0.005 } else { 1e-9 };
             let is_near = (found.value / exact[0] - 1.0).abs() < tolerance;
             let is_certain = found.standard_error < 1e-7 * exact[0].abs();

@@ -1,4 +1,4 @@
-//! Baskets by simulation: against integrals and closed forms, and against themselves.
+//! Baskets by simulation, compared with integrals and closed forms, and with themselves.
 
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
@@ -46,7 +46,7 @@ pub fn rows_of_prices() -> Vec<(BasketSpec, f64)> {
     rows().into_iter().map(|Row { spec, price, .. }| (spec, price)).collect()
 }
 
-/// Some baskets for devices: with few assets, and with the greatest number.
+/// Some baskets for devices: with few assets, and with the greatest number of assets.
 pub fn some_baskets() -> Vec<BasketSpec> {
     let of_row = |number: usize| rows().remove(number).spec;
     let many = BasketSpec { antithetic: true, ..equal_assets(BASKET_ASSETS_MAX, 0.3) };
@@ -112,7 +112,7 @@ fn standard_errors_fall_with_the_root_of_samples() {
     }
 }
 
-/// Assets that are one and the same, so that the matrix is only semi-definite.
+/// All assets are the same, so that the matrix is only semi-definite.
 #[test]
 fn a_basket_of_one_asset_is_worth_what_the_asset_is() {
     for count in [1, 2, BASKET_ASSETS_MAX] {

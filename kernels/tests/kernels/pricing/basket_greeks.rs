@@ -1,4 +1,4 @@
-//! Greeks of baskets by simulation: against differences of integrals and closed forms, and against themselves.
+//! Greeks of baskets by simulation, compared with differences of integrals and closed forms, and with themselves.
 
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
@@ -31,9 +31,8 @@ fn measured(found: &BasketGreekEstimate) -> Vec<Measured> {
     [found.price].into_iter().chain(of_assets).chain([found.theta, found.rho]).collect()
 }
 
-/// All Greeks are within three standard errors, except for gamma's error by the distance of spots. One or two of 648
-/// beyond are expected under most keys; there are none under these. Their deviations are as wide as the standard errors
-/// say.
+/// All Greeks are within three standard errors, apart from gamma's error due to the distance of spots. With most keys,
+/// one or two of 648 are beyond; with these keys, none are. The spread of the deviations matches the standard errors.
 #[test]
 fn greeks_are_within_three_standard_errors_of_exact_ones() {
     let rows = rows();
@@ -57,14 +56,14 @@ fn greeks_are_within_three_standard_errors_of_exact_ones() {
         }
     }
     println!("mean squares {squares:?}");
-    // The second asset of six rows has no weight, and no Greeks.
+    // In six rows the second asset has no weight, and no Greeks.
     assert!(
         squares.iter().all(|square| (0.4..1.6).contains(square)),
         "standard errors are wrong: {squares:?}"
     );
 }
 
-/// One asset, or several that are one and the same, so that the matrix is only semi-definite.
+/// One asset, or several that are the same, so that the matrix is only semi-definite.
 #[test]
 fn a_basket_of_one_asset_has_its_greeks() {
     for count in [1, 2, BASKET_ASSETS_MAX] {
@@ -91,7 +90,7 @@ fn a_basket_of_one_asset_has_its_greeks() {
     }
 }
 
-/// The right to exchange one asset for another (Margrabe 1978), with a strike of almost nothing.
+/// The right to exchange one asset for another (Margrabe 1978), with almost no strike.
 #[test]
 fn a_basket_of_one_asset_less_another_has_the_greeks_of_margrabe() {
     let asset = |spot: f64, dividend_yield: f64, volatility: f64, weight: f64| BasketAsset {
@@ -110,7 +109,7 @@ fn a_basket_of_one_asset_less_another_has_the_greeks_of_margrabe() {
         kind: OptionKind::Call,
         ..equal_assets(1, 1.0)
     };
-    // It is an option on the first asset in units of the second, with the second's yield as the rate.
+    // It equals an option on the first asset in units of the second, with the second's yield as the rate.
     let volatility = (0.25_f64 * 0.25 + 0.35 * 0.35 - 2.0 * 0.4 * 0.25 * 0.35).sqrt();
     let market = AssetMarket { spot: 100.0, rate: 0.01, dividend_yield: 0.02, volatility };
     let mut options = Options::default();
@@ -119,7 +118,7 @@ fn a_basket_of_one_asset_less_another_has_the_greeks_of_margrabe() {
     exact.add(Isa::Baseline, &options, 0..1);
     let (price, delta, gamma) = (exact.price()[0], exact.delta()[0], exact.gamma()[0]);
     let vega = |own: f64, other: f64| exact.vega()[0] * (own - 0.4 * other) / volatility;
-    // The delta of the second asset follows by homogeneity: the price is of degree 1 in both spots.
+    // The delta of the second asset follows from homogeneity: the price is of degree 1 in both spots.
     let of_second = (price - 100.0 * delta) / 96.0;
     let found = estimate(&spec, 64 * SOBOL_REPLICATES);
     let expected = [

@@ -1,4 +1,4 @@
-//! Closed form and implied volatility.
+//! Tests of the closed form and of implied volatility.
 
 use warptape_kernels::Isa;
 use warptape_kernels::math::{exp, ln};
@@ -65,9 +65,10 @@ fn greeks_of(isa: Isa, rows: &[Row]) -> Greeks {
     greeks
 }
 
-/// Reference sizes of the errors of the eight columns. Price, delta, gamma, vega and rho have a fixed sign, and are
-/// measured by themselves. Theta, vanna and volga pass through 0, where no sum is exact in its last digit. Theta is
-/// measured by the sum of its terms' sizes, and the other two with each `d` as large as its terms.
+/// Reference sizes for the errors of the eight columns. Price, delta, gamma, vega and rho have a fixed sign, so their
+/// errors are relative to themselves. Theta, vanna and volga pass through 0, where no sum is exact in its last digit.
+/// Theta's error is relative to the sum of its terms' magnitudes; for the other two, each `d` counts with the magnitude
+/// of its terms.
 fn sizes(row: &Row) -> [f64; 8] {
     let [sign, spot, strike, rate, carry, volatility, years] = row.given;
     let [price, delta, gamma, vega, _, rho, ..] = row.exact;
@@ -80,7 +81,7 @@ fn sizes(row: &Row) -> [f64; 8] {
     [price, delta.abs(), gamma, vega, theta, rho.abs(), vanna, vega * d * d / volatility]
 }
 
-/// A tenth of the promised tolerance: differences of two rounded legs have relative errors of up to 2e-12.
+/// A tenth of the guaranteed tolerance: differences of two rounded legs have relative errors of up to 2e-12.
 const EXACT_TOLERANCE: f64 = 1e-13;
 
 #[test]
@@ -98,7 +99,8 @@ fn closed_form_agrees_with_exact_values() {
     }
 }
 
-/// If the deviation is so small that `d₁` and `d₂` are one number, an option has its value without volatility.
+/// If the deviation is so small that `d₁` and `d₂` are equal after rounding, an option has its value without
+/// volatility.
 #[test]
 fn without_deviation_an_option_has_its_intrinsic_value() {
     for (volatility, years) in [(1e-6, 3e-9), (1e-6, 1e-6), (1e-6, 5e-5), (1e-5, 3e-9), (1e-4, 3e-9)] {
@@ -189,7 +191,7 @@ fn bits_are_the_same_for_all_instructions_and_cuts() {
 #[test]
 fn implied_volatility_of_a_price_is_the_volatility() {
     let mut rows = rows();
-    // Further options far from the money, with very little and very much time, and at the money itself.
+    // Further options far from the money, with very little and very much time, and exactly at the money.
     for (moneyness, deviation) in [
         (1.0, 1e-4),
         (1.0, 1e-2),
@@ -206,7 +208,7 @@ fn implied_volatility_of_a_price_is_the_volatility() {
         (0.3, 6.0),
     ] {
         for sign in [1.0, -1.0] {
-            // Only an option out of the money keeps its volatility in the digits of its price.
+            // Only the price of an option out of the money determines the volatility precisely.
             if sign * (moneyness - 1.0) >= 0.0 {
                 let given = [sign, 100.0, 100.0 * moneyness, 0.0, 0.0, deviation, 1.0];
                 rows.push(Row { given, quantlib: [0.0; 6], exact: [0.0; 8] });
@@ -219,7 +221,7 @@ fn implied_volatility_of_a_price_is_the_volatility() {
     let (mut worst, mut compared) = ((0.0, 0), 0);
     for (number, (row, found)) in rows.iter().zip(&found).enumerate() {
         let volatility = row.given[5];
-        // A price has lost its volatility if a rounding of it is worth more than 1e-10 of the volatility.
+        // A price does not determine its volatility if one rounding of it changes the volatility by more than 1e-10.
         let rounding = f64::EPSILON * greeks.price()[number] / greeks.vega()[number] / volatility;
         if rounding < 2e-12 {
             compared += 1;
@@ -232,7 +234,7 @@ fn implied_volatility_of_a_price_is_the_volatility() {
     assert!(compared > 560, "{compared}");
 }
 
-/// Rates at which forwards are too large for a number.
+/// Rates for which forwards are too large for a number.
 #[test]
 fn a_forward_may_be_as_large_as_it_will() {
     let market = AssetMarket { spot: 100.0, rate: 10.0, dividend_yield: -10.0, volatility: 6.5 };
@@ -280,7 +282,7 @@ fn a_price_without_a_volatility_says_why() {
     assert_eq!(found, expected.map(Err));
 }
 
-/// If `σ√T` exceeds 4, one leg of the option in the money is nearly nothing, and keeps its digits.
+/// If `σ√T` exceeds 4, one leg of the option in the money is almost 0, and keeps its digits.
 #[test]
 fn legs_that_are_nearly_nothing_keep_their_digits() {
     use warptape_kernels::math::{exp, ln, normal_cdf};
@@ -299,7 +301,7 @@ fn legs_that_are_nearly_nothing_keep_their_digits() {
             let d1 = (ln(spot / strike) + drift) / deviation;
             let of_asset = -exp(-dividend_yield * years) * normal_cdf(-d1);
             let of_cash = years * strike * exp(-rate * years) * normal_cdf(d1 - deviation);
-            // Both are of the order of exp(−d²/2), and so as exact as the square of d.
+            // Both are of the order of exp(−d²/2), and so their precision is that of the square of d.
             let allowed = 1e-13 + 1e-15 * d1 * d1;
             for (found, expected) in [(greeks.delta()[1], of_asset), (greeks.rho()[0], of_cash)] {
                 let off = (found / expected - 1.0).abs();

@@ -1,4 +1,4 @@
-//! Kernels of pricing against their twins in Rust.
+//! Kernels of pricing, compared with their twins in Rust.
 
 use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
@@ -20,14 +20,14 @@ use super::black_scholes::some_options;
 use super::early_exercise;
 use super::simulation::some_specs;
 
-/// Bits, with one form of NaN.
+/// The bits of all columns, with one form of NaN.
 fn bits(greeks: &Greeks) -> Vec<u64> {
     let columns = super::black_scholes::columns(greeks);
     columns.into_iter().flatten().map(|value| if value.is_nan() { 0 } else { value.to_bits() }).collect()
 }
 
-/// Compares options on a device with the twin, in several parts, so that memory is reused; the error is the first
-/// difference.
+/// Compares options on a device with the twin, in several parts, so that memory is reused; the error describes the
+/// first difference.
 fn compare_options(device: &mut dyn Device, options: &Options) -> Result<(), String> {
     let failed = |error: DeviceError| error.to_string();
     let mut pricing = DevicePricing::default();
@@ -40,7 +40,7 @@ fn compare_options(device: &mut dyn Device, options: &Options) -> Result<(), Str
         }
         let mut prices = expected.price().to_vec();
         for (number, price) in prices.iter_mut().enumerate() {
-            // Some prices have no volatility.
+            // For some prices there is no volatility.
             *price = match number % 50 {
                 10 => -*price,
                 20 => 1e9,
@@ -212,7 +212,7 @@ fn emulated_kernels_give_the_bits_of_their_twins() {
     for (kernels, compare) in FAMILIES {
         let emulator = Emulator::of(kernels);
         let mut device = emulator.device(usize::MAX);
-        // The number of runs is that of the orders of threads.
+        // There are as many runs as orders of threads.
         for _ in 0..4 {
             compare(&mut device).unwrap();
         }
@@ -228,7 +228,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
     }
 }
 
-/// Faults: a file, a text in it, and one with another meaning.
+/// Faults: a file, a text in it, and a replacement with another meaning.
 const FAULTS: [(&str, &str, &str); 95] = [
     ("exp.cuh", "0.001388888894392804", "0.00138888889"),
     ("exp.cuh", "(r * r) * estrin(Q, r)", "r * (r * estrin(Q, r))"),
@@ -339,7 +339,7 @@ const FAULTS: [(&str, &str, &str); 95] = [
     ("simulation.cu", "path * CALLS + call, step", "call, step"),
 ];
 
-/// The smallest family for which all of a file matters, to which its faults are applied.
+/// The smallest family that uses all of a file; the file's faults are applied to it.
 fn family_of(file: &str) -> Family {
     match file {
         "exp.cuh" | "ln.cuh" | "polynomial.cuh" | "normal.cuh" | "black_scholes.cu" => OPTIONS,

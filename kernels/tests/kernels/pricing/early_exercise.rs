@@ -1,4 +1,5 @@
-//! American options by their exercise boundary: against QuantLib, and by properties that hold for any numbers.
+//! American options by their exercise boundary, compared with QuantLib, and tested by properties that hold for any
+//! parameters.
 
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
@@ -17,7 +18,7 @@ fn kind(sign: f64) -> OptionKind {
     if sign > 0.0 { OptionKind::Call } else { OptionKind::Put }
 }
 
-/// Some options for devices, of each way to settle, with and without Greeks in turns.
+/// Some options for devices, for each equation that may converge, alternately with and without Greeks.
 pub fn some_options() -> Vec<AmericanOption> {
     vec![
         option([-1.0, 100.0, 105.0, 0.05, 0.02, 0.2, 1.0]),
@@ -26,8 +27,8 @@ pub fn some_options() -> Vec<AmericanOption> {
         option([-1.0, 50.0, 100.0, 0.05, 0.02, 0.2, 0.01]),
         option([1.0, 100.0, 100.0, 0.05, 0.0, 0.2, 1.0]),
         option([1.0, 100.0, 100.0, -0.05, -0.02, 0.2, 1.0]),
-        // Slopes do not settle; then values from above the boundary do not settle; then the boundary is mostly an
-        // endless one.
+        // First, slopes do not converge. Then, values from above the boundary do not converge. Then, most of the
+        // boundary is an endless one.
         option(SLOPES_UNSETTLED),
         option([1.0, 0.1, 0.1, -1.448, 0.7086, 0.7243, 53.5]),
         option([-1.0, 300.0, 100.0, 0.02, 0.15, 0.01, 20.0]),
@@ -102,7 +103,7 @@ fn prices_and_greeks_are_those_of_quantlib() {
     println!("prices off by {worst_price:e} of 100, Greeks by {worst_greek:e}");
 }
 
-/// A call without dividends is the European one (issue: 9.22 to 9.30 instead of 9.413).
+/// A call without dividends equals the European one (issue: 9.22 to 9.30 instead of 9.413).
 #[test]
 fn what_is_never_exercised_early_is_the_european_option() {
     for numbers in [
@@ -116,8 +117,8 @@ fn what_is_never_exercised_early_is_the_european_option() {
     }
 }
 
-/// Random numbers from the allowed ranges give a value or an error with a reason. The value is at least exercise and
-/// the European option. It is below the asset, or below the greater of the strike now and then.
+/// Random parameters from the allowed ranges give a value, or an error with a reason. The value is at least that of
+/// exercise and of the European option.
 #[test]
 fn any_numbers_have_a_value_or_a_reason() {
     let mut state = 7_u64;
@@ -155,7 +156,7 @@ fn any_numbers_have_a_value_or_a_reason() {
     assert!(refused > 0 && unsettled == 0, "{refused} refused, {unsettled} unsettled");
 }
 
-/// Options for which more than one way of settling is needed.
+/// Options that need more than one equation to converge.
 #[test]
 fn a_boundary_that_does_not_settle_by_slopes_or_from_above_settles_by_values() {
     for numbers in [SLOPES_UNSETTLED, [1.0, 0.1, 0.1, -1.448, 0.7086, 0.7243, 53.5]] {
@@ -173,7 +174,7 @@ fn a_boundary_that_does_not_settle_by_slopes_or_from_above_settles_by_values() {
     }
 }
 
-/// A price that surely falls to the range of exercise long before expiry. The option is worth as much as one without
+/// The price certainly falls to the range of exercise long before expiry. The option is worth as much as one without
 /// expiry, which is `(1 − b)·(S/b)^−λ` in strikes.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the reference is compared within a tolerance")]
@@ -214,7 +215,7 @@ fn long_before_expiry_an_option_that_is_surely_exercised_is_the_endless_one() {
     }
 }
 
-/// The value joins the payoff of exercise on both sides of the boundary, with its slope.
+/// The value equals the payoff of exercise on both sides of the boundary, and has the same slope.
 #[test]
 fn the_value_touches_what_exercise_pays() {
     let of_spot = |spot: f64| value(&option([-1.0, spot, 100.0, 0.05, 0.02, 0.25, 1.0]));
@@ -224,7 +225,8 @@ fn the_value_touches_what_exercise_pays() {
         let is_exercised = of_spot(middle).greeks.expect("wanted").gamma == 0.0;
         if is_exercised { exercised = middle } else { held = middle }
     }
-    // The spot is about a ten-thousandth of it from the boundary: nearer, vega and rho are means of both sides.
+    // The spot differs from the boundary by about a ten-thousandth of it: nearer to it, vega and rho would be means of
+    // both sides.
     let AmericanValue { price, greeks } = of_spot(held);
     let AmericanGreeks { delta, gamma, vega, theta, rho, .. } = greeks.expect("wanted");
     assert!(price - (100.0 - held) < 1e-5 && (delta + 1.0).abs() < 1e-3, "{price} {delta} at {held}");
@@ -256,7 +258,7 @@ fn two_boundaries_are_refused_by_name() {
     assert!(matches!(error, AmericanError::Parameter(ref error) if error.field == "strike"), "{error}");
 }
 
-/// A held boundary gives the values of full valuations at any spot, bit for bit, and its slope is delta.
+/// A stored boundary gives the values of full valuations at any spot, bit for bit, and its slope is delta.
 #[test]
 fn a_held_boundary_values_any_spot() {
     for numbers in [

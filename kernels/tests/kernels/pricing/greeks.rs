@@ -1,4 +1,4 @@
-//! Greeks by simulation: against closed forms, differences of them and of convolutions, and against themselves.
+//! Greeks by simulation, compared with closed forms, with differences of them and of convolutions, and with themselves.
 
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
@@ -39,8 +39,8 @@ fn measured(found: &GreekEstimate) -> [Measured; 6] {
     [found.price, found.delta, found.gamma, found.vega, found.theta, found.rho]
 }
 
-/// Checks that all Greeks are within three standard errors; of 504, one beyond is expected under most keys. Checks that
-/// their deviations are as wide as the standard errors say.
+/// Checks that all Greeks are within three standard errors; of 504, one beyond is expected for most keys. Also checks
+/// that the spread of the deviations matches the standard errors.
 fn check(blocks: u64, key: u64, change: impl Fn(&mut SimulationSpec)) {
     let rows = rows();
     let mut squares = [0.0; 6];
@@ -85,7 +85,7 @@ fn standard_errors_fall_with_the_root_of_samples() {
         let (few, many) = (measured(&estimate(spec, 64)), measured(&estimate(spec, 1024)));
         for (greek, (few, many)) in few.iter().zip(&many).enumerate() {
             let ratio = few.standard_error / many.standard_error;
-            // The gamma of a floating lookback is always 0, but for rounding.
+            // The gamma of a floating lookback is always 0, up to rounding.
             let is_rounding = many.standard_error < 1e-12;
             assert!(is_rounding || (3.4..4.7).contains(&ratio), "{} of row {number}: {ratio}", NAMES[greek]);
         }
@@ -138,7 +138,7 @@ fn a_bump_does_not_reach_the_barrier() {
     assert_eq!([of_in.delta.value, of_in.vega.value], [european.delta.value, european.vega.value]);
     let gammas = of_in.gamma.value - european.gamma.value;
     assert!(gammas.abs() < 3.0 * of_in.gamma.standard_error, "{gammas}");
-    // Near the barrier the option's value follows from delta, both ways.
+    // Near the barrier, the option's value follows from delta, for both kinds.
     let near = of(OptionKind::Call, BarrierKind::DownOut, 99.9);
     let delta = near.price.value / 0.1;
     assert!((near.delta.value - delta).abs() < 0.1 * delta.abs(), "{near:?}");

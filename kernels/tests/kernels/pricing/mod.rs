@@ -1,4 +1,4 @@
-//! Prices against QuantLib's and against exact ones, written by `tests/scripts/make_risk_fixtures.py`.
+//! Prices, compared with QuantLib's and with exact ones (written by `tests/scripts/make_risk_fixtures.py`).
 
 mod american;
 mod american_greeks;

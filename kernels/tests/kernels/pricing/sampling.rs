@@ -1,4 +1,4 @@
-//! Simulations by Sobol's points: against closed forms, against random numbers, and against themselves.
+//! Simulations with Sobol's points, compared with closed forms, with random numbers, and with themselves.
 
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
@@ -24,7 +24,7 @@ fn estimate(spec: SimulationSpec, blocks: u64) -> Estimate {
     simulation.estimate(&sums(&simulation, Isa::detect(), blocks))
 }
 
-/// Greatest deviation in standard errors. Errors estimated from 32 replicates make deviations follow Student's
+/// Greatest deviation in standard errors. Because errors are estimated from 32 replicates, deviations follow Student's
 /// distribution, for which 3.4 is as rare as three for a normal one.
 const ERRORS_MAX: f64 = 3.4;
 
@@ -38,7 +38,7 @@ fn prices_are_near_closed_forms_as_their_standard_errors_say() {
         let spec = SimulationSpec { precision, key: 70 + number as u64, ..*spec };
         let found = estimate(spec, 4 * SOBOL_REPLICATES);
         assert_eq!(found.samples, 4 * SOBOL_REPLICATES * BLOCK_SAMPLES);
-        // Paths in `f32` are rounded, which shows with the points.
+        // Paths in `f32` are rounded, which is visible with Sobol's points.
         let rounding = if mixed { 1e-6 * price } else { 0.0 };
         let deviation = (found.price - price) / (found.standard_error + rounding);
         squares += deviation * deviation / rows.len() as f64;
@@ -57,16 +57,16 @@ fn errors_are_smaller_and_fall_faster_than_those_of_random_numbers() {
         simulation_random.run(Isa::detect(), 0..512, &mut random);
         let random = simulation_random.estimate(&random).standard_error;
         let [few, many] = [SOBOL_REPLICATES, 512].map(|blocks| estimate(spec, blocks).standard_error);
-        // The numbers of samples are equal; the price of an Asian option has its control in both.
+        // The numbers of samples are equal; the Asian option has its control in both.
         let gain = random / many;
         let is_one_step = spec.steps == 1;
         assert!(gain > if is_one_step { 10.0 } else { 1.5 }, "{spec:?}: {gain}");
-        // Sixteen times as many random samples would be four times as exact.
+        // Sixteen times as many random samples would be four times as accurate.
         assert!(few / many > if is_one_step { 8.0 } else { 4.0 }, "{spec:?}: {}", few / many);
     }
 }
 
-/// Compares contracts of several steps by a bridge and by random numbers. The figures are root mean squares, over
+/// Compares contracts of several steps with a bridge and with random numbers. The figures are root mean squares, over
 /// independent shifts, of the errors of prices and of their standard errors.
 #[test]
 #[ignore = "long: see tests/run --all"]
@@ -74,7 +74,7 @@ fn a_bridge_makes_errors_of_several_steps_smaller() {
     const KEYS: u64 = 16;
     let rows = rows();
     // Rows at the money (European, Asian, up-and-out, floating lookback), steps, and the least factor by which errors
-    // shrink.
+    // decrease.
     for (row, steps, gain_min) in [(7, 16, 10.0), (8, 24, 3.4), (9, 32, 2.0), (21, 24, 7.5)] {
         let (spec, price) = rows[row];
         let root_mean_squares = |sampling| {
@@ -93,7 +93,7 @@ fn a_bridge_makes_errors_of_several_steps_smaller() {
         for (random, bridged) in random.iter().zip(bridged) {
             assert!(random / bridged > gain_min, "{spec:?}: {random} and {bridged}");
         }
-        // The deviation of 16 errors is known to a sixth of itself.
+        // The spread of 16 errors is known to about a sixth.
         let [error, standard_error] = bridged;
         assert!((0.6..1.5).contains(&(error / standard_error)), "{spec:?}: {error}, not {standard_error}");
     }
@@ -161,7 +161,7 @@ fn steps_have_their_dimensions() {
     assert_eq!([field(lookback, 128), field(lookback, 129)], [None, Some(("steps", 128.0))]);
 }
 
-/// The stop depends on the first blocks alone, with all kinds of numbers.
+/// The stop depends only on the first blocks, with all kinds of numbers.
 #[test]
 fn a_simulation_stops_when_it_is_exact_enough() {
     let (spec, _) = rows().remove(0);

@@ -1,4 +1,4 @@
-//! Monte Carlo: against closed forms, and against itself under other instructions and other cuts.
+//! Monte Carlo, compared with closed forms, and with itself under other instructions and other cuts.
 
 use warptape_kernels::Isa;
 use warptape_kernels::math::exp;
@@ -73,8 +73,8 @@ fn estimate(spec: SimulationSpec, blocks: u64) -> Estimate {
     Simulation::new(spec).expect("all in range").estimate(&sums(spec, Isa::detect(), blocks))
 }
 
-/// Checks that all prices are within three standard errors; of 264, one beyond is expected under most keys, and there
-/// is none under these. Checks that their deviations are as wide as the standard errors say.
+/// Checks that all prices are within three standard errors; of 264, one beyond is expected for most keys, and there is
+/// none for these. Also checks that the spread of the deviations matches the standard errors.
 fn check(blocks: u64, change: impl Fn(usize, &mut SimulationSpec)) {
     let rows = rows();
     let (mut squares, mut worst) = (0.0, (0.0, 0));
@@ -173,7 +173,7 @@ fn bits_are_the_same_for_all_instructions_and_cuts() {
             }
             let simulation = Simulation::new(spec).expect("all in range");
             for part in [1, 2, 5] {
-                // Parts are computed last to first, and put together in order.
+                // Parts are computed from last to first, and combined in order.
                 let cuts: Vec<u64> = (0..BLOCKS).step_by(part).collect();
                 let of_part = |first: &u64| {
                     let mut sums = Vec::new();
@@ -252,8 +252,8 @@ fn nothing_simulated_is_nothing_known() {
     );
 }
 
-/// Calls whose mean rests on a few paths out of millions. The asset is the control, whose expectation is known (closed
-/// forms in 40 digits). The Asian call has its price by parity with the put of the same paths.
+/// Calls whose mean depends on a few paths out of millions. The asset is the control, whose expectation is known
+/// (closed forms with 40 digits). The Asian call's price follows by parity from the put with the same paths.
 #[test]
 fn calls_with_great_deviations_are_as_exact_as_puts() {
     let market = AssetMarket { spot: 100.0, rate: 0.03, dividend_yield: 0.0, volatility: 3.0 };
@@ -279,8 +279,8 @@ fn calls_with_great_deviations_are_as_exact_as_puts() {
     assert_eq!(call.standard_error, put.standard_error);
 }
 
-/// A far barrier is touched with a small probability, which keeps its digits in both precisions (closed form of Reiner
-/// and Rubinstein).
+/// A distant barrier is touched with a small probability, which keeps its digits in both precisions (closed form of
+/// Reiner and Rubinstein).
 #[test]
 fn small_probabilities_of_a_touch_keep_their_digits() {
     let contract = Contract::Barrier {
@@ -295,7 +295,7 @@ fn small_probabilities_of_a_touch_keep_their_digits() {
     let exact = 5.987_764_035_51e-7;
     for precision in [Precision::F64, Precision::Mixed] {
         let found = estimate(SimulationSpec { precision, sampling: Sampling::Sobol, ..spec }, 1_024);
-        // Points of one step are so even that rounding of `f32` shows.
+        // Sobol's points of one step are so even that rounding of `f32` is visible.
         assert!((found.price / exact - 1.0).abs() < 2e-6, "{found:?}");
         assert!(found.standard_error < 0.01 * exact, "{found:?}");
     }

@@ -1,8 +1,8 @@
-//! Balanced load: a group goes to the lane that would then have the least to do.
+//! Balanced load: a group goes to the lane that would then have the least load.
 //!
 //! The work of lanes is measured (`balance`). Lanes within a sixteenth of the best count as equally good. Among them
-//! the lane wins that the group was moved to, then the one closest to the group's present or last lane. A draw decides
-//! the rest.
+//! the group's target lane wins, then the lane closest to the group's present or last lane. A draw decides between the
+//! rest.
 
 use warptape_events::journal::SchedulerConfig;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -13,23 +13,22 @@ use crate::topology::Closeness;
 /// Version of the rule.
 pub(super) const VERSION: i32 = 1;
 
-/// Bits of a score below those of the load: for closeness and the draw, and below for the draw alone.
+/// Bits of a score below those of the load: for closeness and the draw. Below: bits for the draw alone.
 const TIE_BITS: u32 = 20;
 const DRAW_BITS: u32 = 16;
-/// Rank above any closeness, for the lane that a group was moved to: the group must not stay where it was.
+/// Rank of a group's target lane, above any closeness: a group that moves must not return to its old lane.
 const BOUND: i64 = Closeness::COUNT as i64;
-/// Share by which a lane may have more to do than the best and still be as good: 1/16.
+/// Share by which a lane's load may exceed the least and still count as equally good: 1/16.
 const GOOD: i64 = 16;
-/// Greatest load that counts, so that it fits beside the bits for ties: some 4,000 lanes' worth.
+/// Greatest load that scores distinguish, so that it fits beside the bits for ties: the load of about 4,000 lanes.
 const LOAD_NS_MAX: i64 = 1 << 42;
 
-/// The policy's random stream under a seed.
+/// The policy's random stream for a seed.
 pub(super) fn stream(config: &SchedulerConfig) -> i64 {
     xxh3_64_with_seed(b"placement/balanced", config.placement_seed as u64) as i64
 }
 
-/// Score of each lane: the negative load that it would have. The bits below it decide between lanes that are as good as
-/// the best.
+/// Score of each lane: the negative load that it would have. The bits below the load decide between equally good lanes.
 pub(super) fn scores(group: &GroupView, lanes: &[LaneView]) -> Vec<i64> {
     let load_ns = |lane: &LaneView| lane.others_ns.saturating_add(lane.own_ns).min(LOAD_NS_MAX);
     let best_ns = lanes.iter().map(load_ns).min().unwrap_or(0);
@@ -60,7 +59,7 @@ fn draw(group: &GroupView, lane: &LaneView) -> i64 {
 mod tests {
     use super::*;
 
-    /// The lane that wins, given (load of the others, time of the group, closeness) for each.
+    /// Index of the winning lane, given (load of its other groups, time of the group, closeness) for each.
     fn winner(lanes: &[(i64, i64, Closeness)]) -> usize {
         let view = |(lane, &(others_ns, own_ns, closeness))| LaneView {
             lane,

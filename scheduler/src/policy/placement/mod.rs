@@ -9,11 +9,12 @@ use warptape_events::journal::{LaneId, SchedulerConfig};
 use super::named;
 use crate::topology::Closeness;
 
-/// Names of all placement policies, the default first, in the order of their introduction: a recorded refusal names the
+/// Names of all placement policies, the default first, in the order of their introduction: a recorded refusal lists the
 /// first of them.
 pub const PLACEMENT_POLICIES: [&str; 2] = ["rendezvous", "balanced"];
 
-/// The rule that scores lanes for a group. Checkpoints store the variants' numbers: a new variant comes last.
+/// The rule that scores lanes for a group. Checkpoints store the variants' numbers, so a new variant must be the last
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PlacementPolicy {
     /// Weighted rendezvous hashing, with a bounded number of groups on each lane.
@@ -31,29 +32,29 @@ pub(crate) struct GroupView {
     pub(crate) counter: i64,
 }
 
-/// A lane that may have the group, as a policy sees it. Other lanes are no candidates under any policy.
+/// A candidate lane for the group, as a policy sees it. Excluded lanes are not shown to policies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneView {
     pub(crate) lane: LaneId,
-    /// Weight in effect, which is less if its device is hot; 1 for lanes that stand by.
+    /// Weight in effect, reduced if its device is hot; 1 for lanes of weight 0.
     pub(crate) weight: i32,
     /// Percentage of its full weight that is withheld because its device is hot.
     pub(crate) withheld_percent: i32,
     /// True if its device has little memory left. It is then a candidate only if all candidates are short.
     pub(crate) is_short_of_memory: bool,
-    /// Time that its other groups take in a second, in nanoseconds; 0 if loads are not measured.
+    /// Time per second that its other groups take, in nanoseconds; 0 if loads are not measured.
     pub(crate) others_ns: i64,
-    /// Time that the group would take there in a second, in nanoseconds; 0 if loads are not measured.
+    /// Time per second that the group would take on it, in nanoseconds; 0 if loads are not measured.
     pub(crate) own_ns: i64,
     /// Closeness to the group's present or last lane; `None` if it has had none.
     pub(crate) closeness: Option<Closeness>,
-    /// True if the group was moved to come here.
+    /// True if it is the target lane of the group's move.
     pub(crate) is_bound: bool,
 }
 
 impl PlacementPolicy {
-    /// Reads `NAME[@VERSION]` or `NAME[@VERSION]/BYTES`: the policy, and the most bytes of decisions in a step; 0 is no
-    /// limit.
+    /// Reads `NAME[@VERSION]` or `NAME[@VERSION]/BYTES`. Returns the policy, and the most bytes of decisions in a step;
+    /// 0 is no limit.
     pub(crate) fn parse(text: &str) -> Option<(Self, i64)> {
         let (policy, step_bytes_max) = match text.split_once('/') {
             None => (text, 0),
@@ -83,7 +84,7 @@ impl PlacementPolicy {
         }
     }
 
-    /// The random stream of the policy under a seed.
+    /// The random stream of the policy for a seed.
     pub(crate) fn stream(self, config: &SchedulerConfig) -> i64 {
         match self {
             Self::Rendezvous => rendezvous::stream(config.placement_seed),
@@ -91,7 +92,8 @@ impl PlacementPolicy {
         }
     }
 
-    /// True if it uses the measured loads of lanes and groups. Otherwise the number of groups on a lane is bounded.
+    /// True if the policy uses the measured loads of lanes and groups. Otherwise the number of groups on a lane is
+    /// bounded.
     pub(crate) fn is_measured(self) -> bool {
         match self {
             Self::Rendezvous => false,
@@ -99,7 +101,7 @@ impl PlacementPolicy {
         }
     }
 
-    /// Score of each lane that may have the group, in their order; the highest wins.
+    /// Score of each candidate lane, in their order; the highest wins.
     pub(crate) fn scores(self, group: &GroupView, lanes: &[LaneView]) -> Vec<i64> {
         match self {
             Self::Rendezvous => rendezvous::scores(group, lanes),

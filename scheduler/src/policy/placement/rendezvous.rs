@@ -1,9 +1,9 @@
 //! Weighted rendezvous hashing: every lane draws for every group, and the best draw wins.
 //!
 //! A lane of weight `w` draws a uniform `u` and waits `−log₂(u) / w`; the shortest wait wins. A lane wins with a
-//! probability in proportion to its weight. When a lane goes or comes, only the groups move that it had or gets (Thaler
-//! and Ravishankar 1998; weights after Schindelhauer and Schomaker 2005). The score is the negative wait, in units of
-//! 2⁻⁵⁶. All of it is integer arithmetic, so every machine sees the same bits.
+//! probability in proportion to its weight. If a lane is removed or added, only its own groups move (Thaler and
+//! Ravishankar 1998; weights after Schindelhauer and Schomaker 2005). The score is the negative wait, in units of 2⁻⁵⁶.
+//! All of it is integer arithmetic, so every machine sees the same bits.
 
 use warptape_events::journal::LaneId;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -17,17 +17,17 @@ pub(super) const VERSION: i32 = 1;
 /// Bits by which the wait is scaled up before it is divided by the weight: 2³⁸ · 2²⁴ still fits.
 const SCALE_BITS: u32 = 24;
 
-/// The policy's random stream under a seed.
+/// The policy's random stream for a seed.
 pub(super) fn stream(seed: i64) -> i64 {
     xxh3_64_with_seed(b"placement/rendezvous", seed as u64) as i64
 }
 
-/// Score of each lane: its draw, whatever its load.
+/// Score of each lane: its draw, independent of its load.
 pub(super) fn scores(group: &GroupView, lanes: &[LaneView]) -> Vec<i64> {
     lanes.iter().map(|view| score(group.stream, group.counter, view.lane, view.weight)).collect()
 }
 
-/// Score of a lane for the group at the counter.
+/// Score of a lane for the group with this counter.
 fn score(stream: i64, counter: i64, lane: LaneId, weight: i32) -> i64 {
     let mut address = [0u8; 20];
     address[..8].copy_from_slice(&stream.to_le_bytes());
@@ -67,7 +67,7 @@ mod tests {
         }
         for (won, weight) in wins.into_iter().zip(weights) {
             let expected = draws * i64::from(weight) / 8;
-            // Five standard deviations of a binomial with this expectation are below 5·√expected.
+            // For this expectation, five standard deviations of a binomial are below 5·√expected.
             assert!((won - expected).pow(2) < 25 * expected, "{wins:?} of {draws} for weights {weights:?}");
         }
     }

@@ -1,8 +1,8 @@
-//! DQN: a network scores each lane for the task, and the best one takes it.
+//! DQN: a network scores each lane for the task, and the lane with the best score gets it.
 //!
-//! The policy names the network by its hash, `dqn:HASH`, so that a journal says which one decided. If that network is
-//! missing, the lane with the earliest predicted completion is chosen. Networks learn elsewhere; here they only decide,
-//! in integers.
+//! The policy names the network by its hash, `dqn:HASH`, so that a journal identifies it. If that network is missing,
+//! the lane with the earliest predicted completion is chosen. Networks are trained elsewhere; here they only decide, in
+//! integers.
 
 use crate::policy::named;
 
@@ -10,10 +10,10 @@ use crate::policy::named;
 const PREFIX: &str = "dqn:";
 /// Hex digits of a network's hash.
 const HASH_DIGITS: usize = 64;
-/// Least number of digits of a hash that name a network.
+/// Least number of digits in a shortened hash.
 const PREFIX_DIGITS_MIN: usize = 8;
 
-/// True if a text is the whole hash of a network.
+/// True if a text is a full hash of a network.
 pub(crate) fn is_hash(text: &str) -> bool {
     text.len() == HASH_DIGITS && text.bytes().all(is_digit)
 }
@@ -23,7 +23,7 @@ pub(crate) fn hash_of(policy: &str) -> Option<&str> {
     named_hash(policy).filter(|hash| is_hash(hash))
 }
 
-/// The hash that a policy names, whole or cut to at least eight digits; `None` for other policies.
+/// The hash that a policy names, in full or shortened to at least eight digits; `None` for other policies.
 pub fn prefix_of(policy: &str) -> Option<&str> {
     let long_enough = PREFIX_DIGITS_MIN..=HASH_DIGITS;
     named_hash(policy).filter(|hash| long_enough.contains(&hash.len()) && hash.bytes().all(is_digit))

@@ -1,8 +1,8 @@
-//! Draws: random numbers that are addressed by their purpose, so that a replay draws the same.
+//! Draws: random numbers with an address, so that a replay draws the same ones.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// The draw of this number at a counter of the named stream under a seed: a value below `below`.
+/// A random number below `below`: draw `number` at a counter of the named stream, for a seed.
 pub(crate) fn draw(stream: &str, seed: i64, counter: i64, number: u64, below: usize) -> usize {
     let stream = xxh3_64_with_seed(stream.as_bytes(), seed as u64);
     let mut address = [0u8; 24];

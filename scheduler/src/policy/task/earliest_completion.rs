@@ -1,11 +1,11 @@
-//! Earliest completion: the lane that is predicted to be done with the task first, after its waiting work.
+//! Earliest completion: the lane that is predicted to finish the task first, after its waiting work.
 
 use warptape_events::journal::LaneId;
 
 use super::LaneView;
 
 pub(super) fn choose(lanes: &[LaneView]) -> LaneId {
-    // Ties go to the lane with fewer tasks, then to the lower one: tasks spread while nothing is known.
+    // Ties go to the lane with fewer tasks, then to the one with the lower number: tasks spread while nothing is known.
     let done = |view: &&LaneView| (view.backlog_ns.saturating_add(view.task_ns), view.tasks);
     lanes.iter().min_by_key(done).expect("the caller has a lane").lane
 }

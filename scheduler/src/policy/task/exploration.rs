@@ -1,13 +1,13 @@
-//! Exploration: a small share of choices is drawn at random among all that could have been made. Each choice records
-//! its probability, so that the effect of another policy can be estimated from the journal.
+//! Exploration: a small share of choices is drawn at random among all alternatives. Each choice records its
+//! probability, so that the effect of another policy can be estimated from the journal.
 
 use serde::{Deserialize, Serialize};
 
 use super::draw::draw;
 
-/// The whole, in parts per million.
+/// Certainty, in parts per million.
 pub(crate) const CERTAIN_PPM: i32 = 1_000_000;
-/// Greatest share of choices that is drawn: two per cent.
+/// Greatest share of drawn choices: two per cent.
 pub(crate) const EXPLORE_PPM_MAX: i32 = 20_000;
 
 /// A choice among several.
@@ -19,25 +19,25 @@ pub(crate) struct Choice {
     pub(crate) propensity_ppm: i32,
 }
 
-/// Address of the draws of a choice: stream, seed and counter.
+/// Address of a choice's draws: stream, seed and counter.
 pub(crate) type Address<'a> = (&'a str, i64, i64);
 
-/// True if a choice is drawn.
+/// True if the choice at this address is drawn.
 pub(crate) fn is_explored((stream, seed, counter): Address<'_>, explore_ppm: i32) -> bool {
     (draw(stream, seed, counter, 0, CERTAIN_PPM as usize) as i32) < explore_ppm
 }
 
-/// Probability that the preferred one of `count` is chosen, in parts per million.
+/// Probability of choosing the preferred one of `count` alternatives, in parts per million.
 pub(crate) fn preferred_ppm(explore_ppm: i32, count: usize) -> i32 {
     CERTAIN_PPM - explore_ppm + drawn_ppm(explore_ppm, count)
 }
 
-/// Probability that a certain other one of `count` is chosen, in parts per million.
+/// Probability of choosing a particular other one of `count` alternatives, in parts per million.
 fn drawn_ppm(explore_ppm: i32, count: usize) -> i32 {
     explore_ppm / i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// Chooses one of `count`, given the one that the policy prefers.
+/// Chooses one of `count` alternatives, given the one that the policy prefers.
 pub(crate) fn choose(address: Address<'_>, explore_ppm: i32, count: usize, preferred: usize) -> Choice {
     let (stream, seed, counter) = address;
     let is_explored = is_explored(address, explore_ppm);

@@ -1,5 +1,5 @@
-//! LinUCB on the residual of a rule: earliest completion at the prices of the capacity problem, corrected by what is
-//! learnt of its errors.
+//! LinUCB on the residual of a rule. The rule is earliest completion at the prices of the capacity problem; the learnt
+//! residual corrects it.
 //!
 //! ```text
 //!   score      = rule + correction                                      the least wins
@@ -9,19 +9,20 @@
 //!   θᵀx        = expectation of log₂(actual time / (backlog + time of the task)) for the features x
 //! ```
 //!
-//! A lane's time is worth most on the kind of tasks with the greatest price divided by the time of a unit there
+//! A lane's time is worth most on the kind of tasks with the greatest ratio of price to the lane's time for a unit
 //! (`lp_price`). A task of another kind counts as longer, by the ratio of the two worths. Without prices no lane's time
 //! is worth more on another kind, and the rule is `earliest_completion`.
 //!
-//! The uncertainty is from 0 to 1, and 1 for all lanes while nothing is learnt. Then, and while the errors have
-//! drifted, the rule decides alone. Features are integers with 10 bits after the point (`risk::bandit`):
+//! The uncertainty is from 0 to 1. It is 1 for all lanes while nothing is learnt, so that the rule alone decides. The
+//! rule also decides alone while the learner is not trusted, because its errors have drifted. Features are integers
+//! with 10 bits after the point (`risk::bandit`):
 //!
 //! - 1
-//! - the recent slowness of the lane beside its class
-//! - the waiting part of the time
-//! - earlier tasks, as a part of 16
+//! - the recent slowness of the lane compared with its class
+//! - the waiting time as a part of the predicted time
+//! - the number of earlier tasks on the lane, as a part of 16
 //! - the logarithm of the task's time relative to a millisecond
-//! - how little urgent the task is
+//! - the lack of urgency of the task
 
 use warptape_events::journal::{LaneId, TaskClass};
 
@@ -32,13 +33,13 @@ use crate::risk::bandit::{FEATURE_ONE, FEATURES, Features, Model, ONE, RESIDUAL_
 /// Version of the rule, which rises whenever the same inputs could give another decision.
 pub(super) const VERSION: i32 = 3;
 
-/// Divisor of the uncertainty. An unknown lane may be better than expected by a quarter of a power of two, about the
-/// spread of a residual.
+/// Divisor of the uncertainty. An unknown lane may be better than expected by a quarter of a power of two, which is
+/// about the spread of a residual.
 const UNCERTAINTY: i64 = 4;
-/// Most earlier tasks that count.
+/// Greatest number of earlier tasks that the feature distinguishes.
 const TASKS_MAX: i64 = 16;
-/// Logarithm of a millisecond in nanoseconds, with 16 bits after the point; below, the most powers of two by which a
-/// time differs from it.
+/// Logarithm of a millisecond in nanoseconds, with 16 bits after the point. Below: the greatest difference of a time's
+/// logarithm from it, in powers of two.
 const MILLISECOND: i64 = 20 << 16;
 const POWERS_MAX: i64 = 16 << 16;
 
@@ -51,7 +52,7 @@ fn done_ns(view: &LaneView) -> i64 {
     view.backlog_ns.saturating_add(view.task_ns)
 }
 
-/// Time until the task would be done if its own time were multiplied by what the lane's time is worth more elsewhere.
+/// Time until the task would be done if its own time were multiplied by the factor.
 fn priced_ns(view: &LaneView) -> i64 {
     let forgone = view.forgone.unwrap_or(0) as u64;
     let factor = i128::from(exp2((16 << FRACTION_BITS) + (forgone << (FRACTION_BITS - 16))));
@@ -74,7 +75,7 @@ pub(crate) fn features(view: &LaneView, slowness: i64, class: TaskClass) -> Feat
     features
 }
 
-/// The lane for a task of a class; without a model the rule decides alone.
+/// The lane for a task of a class; without a model, the rule decides alone.
 pub(crate) fn choose(
     lanes: &[LaneView],
     class: TaskClass,
@@ -84,7 +85,7 @@ pub(crate) fn choose(
     let score = |view: &&LaneView| {
         let priced_ns = priced_ns(view);
         let corrected = model.map(|model| log2_16(priced_ns) + correction(view, class, &slowness, model));
-        // Logarithms are rounded, so the exact time decides between equals.
+        // Logarithms are rounded, so the exact time decides ties.
         (corrected, priced_ns, view.tasks)
     };
     lanes.iter().min_by_key(score).expect("the caller has a lane").lane
@@ -98,7 +99,7 @@ pub(crate) fn correction(
     model: &Model,
 ) -> i64 {
     if !view.is_known {
-        // Nothing is known of such tasks here: nothing can be corrected, and the uncertainty is greatest.
+        // Nothing is known of such tasks here: there is no correction, and the uncertainty is greatest.
         return -ONE / UNCERTAINTY;
     }
     let features = features(view, slowness(view.lane), class);
@@ -116,7 +117,7 @@ mod tests {
         for model in [None, Some(&Model::default())] {
             assert_eq!(choose(&lanes[..2], TaskClass::Batch, |_| 0, model), 0);
         }
-        // Lanes that differ by less than logarithms show, and a lane of which nothing is known.
+        // Lanes whose difference is below the precision of logarithms, and a lane of which nothing is known.
         let close = views(&[(0, 1 << 40, 2, 1, 0), (9, 1 << 40, 1, 1, 0), (0, 0, 0, 1, 0)]);
         for model in [None, Some(&Model::default())] {
             assert_eq!(choose(&close[..2], TaskClass::Batch, |_| 0, model), 1);
@@ -126,8 +127,8 @@ mod tests {
         assert_eq!(choose(&unknown, TaskClass::Batch, |_| 0, Some(&Model::default())), 1);
     }
 
-    /// A task counts twice on a lane whose time is worth twice as much on another kind. Work that waits before it
-    /// counts unchanged.
+    /// A task counts twice on a lane whose time is worth twice as much on another kind. The waiting work before it
+    /// counts once.
     #[test]
     fn what_a_lane_forgoes_counts_as_time_of_the_task() {
         let mut lanes = views(&[(1, 400 << 20, 100 << 20, 1, 0), (1, 500 << 20, 100 << 20, 1, 0)]);
@@ -145,10 +146,10 @@ mod tests {
         assert_eq!(priced_ns(&lanes[0]), i64::MAX);
     }
 
-    /// A lane with much to do has larger features, which is no reason to prefer it.
+    /// A lane with much work has larger features, which is no reason to prefer it.
     #[test]
     fn without_experience_a_busy_lane_that_is_later_is_not_preferred() {
-        // An idle lane, and one with sixteen small tasks that is done 5 % later.
+        // An idle lane, and one with sixteen small tasks that finishes 5 % later.
         let lanes = views(&[(0, 0, 1_000_000, 1, 0), (16, 950_000, 100_000, 1, 0)]);
         for model in [None, Some(&Model::default())] {
             let class_of = |class| choose(&lanes, class, |_| 0, model);

@@ -1,26 +1,25 @@
 //! LP price: a free lane takes the task whose kind it serves best at the prices of the capacity problem.
 //!
 //! The capacity problem asks for the greatest multiple of the present mix of work that all lanes together can do. Each
-//! class of lanes divides its time among kinds of tasks. The dual prices say what a unit of cost of each kind is worth.
-//! A lane's time is best spent on the kind with the greatest price divided by the time of a unit there. So each class
-//! works on what it is comparatively fast at, and helps with the rest when there is none of that. A kind without a
-//! price, or one that lanes of the class have never worked on, goes first, so that it becomes known.
+//! class of lanes divides its time among kinds of tasks. The dual prices are the worth of a unit of cost of each kind.
+//! A lane's time is best spent on the kind with the greatest ratio of price to the lane's time for a unit. So each
+//! class works on the kinds at which it is comparatively fast, and on other kinds when there are no such tasks. A kind
+//! without a price, or one that lanes of the class have never worked on, goes first, so that it becomes known.
 //!
-//! The task that is done soonest goes first among those of a kind and tenant, with a bonus for waiting
+//! Among tasks of a kind and tenant, the shortest rest goes first, with a bonus for waiting
 //! ([`super::Order::ShortestFirst`]). Shorter tasks may pass a task for a multiple of its time, but not beyond its
-//! deadline. The end of that time is its turn.
+//! deadline. The end of that time is the task's turn.
 //!
-//! The kinds that are worth about as much as the best one decide which tenant is next. The lane then takes that
-//! tenant's kind with the greatest worth divided by the fourth root of the time until its first task's turn. So tasks
-//! that are done soon count a little more. The mean time is near that of shortest-task-first while there is little to
-//! do; worth decides while there is much. The exponent of 1/4 was found with schedules that know all sizes
-//! (docs/scheduling-results.md).
+//! The kinds that are worth about as much as the best one determine the next tenant. The lane then takes that tenant's
+//! kind with the greatest worth divided by the fourth root of the time until its first task's turn. So short tasks
+//! count a little more. With little work, the mean time is near that of shortest-task-first; with much work, worth
+//! decides. The exponent of 1/4 was found with schedules that know all sizes (docs/scheduling-results.md).
 
 use std::cmp::Ordering;
 
-/// Share by which the worths of kinds that count as equally good may differ: 1/16.
+/// Share by which the worths of two kinds may differ and still count as equal: 1/16.
 const NEAR: i128 = 16;
-/// Greatest time that counts: 52 days.
+/// Greatest time that turns distinguish: 52 days.
 const TURN_NS_MAX: i64 = 1 << 52;
 
 /// A kind of tasks as an offer to a lane.
@@ -30,13 +29,13 @@ pub(crate) struct Offer {
     pub(crate) price: i64,
     /// Time for a unit of cost on lanes of the class, in femtoseconds; 0 while unknown.
     pub(crate) fs_per_cost: i64,
-    /// Time after which no other task passes the first task of the kind any more, in nanoseconds.
+    /// Time from now until the turn of the kind's first task: no other task passes it after that. In nanoseconds.
     pub(crate) turn_ns: i64,
 }
 
 impl Offer {
-    /// True if it is worth about as much as another one that is worth no less. Measurements differ a little even if
-    /// lanes are equally fast at both kinds.
+    /// True if the worths of two kinds are about equal, given that `best` is worth no less. Measurements differ a
+    /// little even if lanes are equally fast at both kinds.
     pub(crate) fn is_about(self, best: Self) -> bool {
         match (self.is_known(), best.is_known()) {
             (true, true) => {
@@ -48,8 +47,8 @@ impl Offer {
         }
     }
 
-    /// Compares the worth of a moment of the lane on both kinds, divided by the fourth root of the time until their
-    /// first tasks' turns. An unknown kind is worth most.
+    /// Compares the worths of the lane's time on both kinds, each divided by the fourth root of the time until the
+    /// first task's turn. An unknown kind is worth most.
     pub(crate) fn urgency(self, other: Self) -> Ordering {
         if !self.is_known() || !other.is_known() {
             return self.worth(other);
@@ -66,7 +65,7 @@ impl Offer {
         self.price > 0 && self.fs_per_cost > 0
     }
 
-    /// Compares the worth of a moment of the lane on both kinds; an unknown kind is worth most.
+    /// Compares the worths of the lane's time on both kinds; an unknown kind is worth most.
     pub(crate) fn worth(self, other: Self) -> Ordering {
         match (self.is_known(), other.is_known()) {
             (true, true) => {
@@ -108,7 +107,7 @@ mod tests {
         assert_eq!(turn(10, 1_000_000).urgency(turn(5, 16_000_000)), Ordering::Greater);
         assert_eq!(turn(5, 1_000_000).urgency(turn(10, 15_000_000)), Ordering::Less);
         assert_eq!(turn(5, 1_000_000).urgency(turn(10, 17_000_000)), Ordering::Greater);
-        // A task whose turn has come goes before a hundredfold worth; an unknown kind goes before all.
+        // A task whose turn has come goes before one of a hundred times the worth; an unknown kind goes first.
         assert_eq!(turn(1, -5).urgency(turn(100, 1_000_000_000)), Ordering::Greater);
         assert_eq!(turn(1, i64::MIN).urgency(turn(1, 1)), Ordering::Equal);
         assert_eq!(turn(i64::MAX, i64::MAX).urgency(turn(0, 1)), Ordering::Less);

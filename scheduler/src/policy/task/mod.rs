@@ -1,4 +1,4 @@
-//! Task policies: which lanes do a task.
+//! Task policies: which lanes work on a task.
 //!
 //! ```text
 //!   pull    a lane is free ──► which of the waiting tasks does it take?     fair, lp-price, earliest-deadline, least-laxity, first-come
@@ -6,8 +6,8 @@
 //!                                                                            shortest-queue, two-choices, earliest-completion, linucb, dqn:HASH
 //! ```
 //!
-//! Classes go before everything under each policy. Gangs, and tasks that `risk.split` shares out among lanes, are split
-//! in the same way under each.
+//! Under each policy, a more urgent class goes first. Gangs, and tasks that `risk.split` divides among lanes, are split
+//! in the same way under each policy.
 
 pub mod dqn;
 mod draw;
@@ -32,7 +32,7 @@ pub(crate) use exploration::{CERTAIN_PPM, Choice, EXPLORE_PPM_MAX, choose, is_ex
 pub(crate) use lp_price::Offer;
 pub(crate) use order::{Due, Order};
 
-/// Names of all task policies, in the order of their introduction: a recorded refusal names the first of them. In
+/// Names of all task policies, in the order of their introduction: a recorded refusal lists the first of them. In
 /// addition, `dqn:HASH` is the policy of a network ([`dqn`]).
 pub const TASK_POLICIES: [&str; 12] = [
     "fair",
@@ -49,14 +49,14 @@ pub const TASK_POLICIES: [&str; 12] = [
     "linucb",
 ];
 
-/// Name in a journal for a task policy that somebody asks for by its name alone: `NAME@VERSION`, with the version of
-/// this software. Any other text stays as it is: a name alone in a journal stands for the first version.
+/// Adds this software's version to the name of a task policy: `NAME@VERSION`. Any other text stays as it is. A name
+/// without a version in a journal means the first version.
 pub fn current_task_policy(name: &str) -> String {
     let policy = TaskPolicy::of_name(name).filter(|_| TASK_POLICIES.contains(&name));
     policy.map_or_else(|| name.to_owned(), |policy| format!("{name}@{}", policy.version()))
 }
 
-/// All task policies with their versions, for a message.
+/// All task policies with their versions, as a text for messages.
 pub(crate) fn task_policies_listed() -> String {
     TASK_POLICIES.map(current_task_policy).join(", ")
 }
@@ -68,11 +68,11 @@ pub(crate) enum TaskPolicy {
     First(Order),
     /// A free lane takes units of the task whose kind it serves best at the prices of the capacity problem.
     LpPrice,
-    /// A task joins the queue of one lane when it arrives.
+    /// An arriving task joins the queue of one lane.
     Push(Push),
 }
 
-/// The rule that gives a task its lane on arrival.
+/// The rule that assigns a lane to an arriving task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Push {
     /// The next lane in turn.
@@ -83,18 +83,19 @@ pub(crate) enum Push {
     ScoreUtilization,
     /// The lane with the fewest tasks.
     ShortestQueue,
-    /// The shorter queue of two drawn lanes.
+    /// The lane with the shorter queue of two drawn ones.
     TwoChoices,
     /// The lane with the earliest predicted completion.
     EarliestCompletion,
-    /// Earliest completion at the prices of the capacity problem, corrected by what is learnt of its errors.
+    /// Earliest completion at the prices of the capacity problem, corrected by the learnt residual.
     LinUcb,
     /// The lane that the named network scores highest; earliest completion while the network is missing.
     Dqn,
 }
 
 impl TaskPolicy {
-    /// Reads `NAME` or `NAME@VERSION`; an empty text is the default. `None` if this software has another version of it.
+    /// Reads `NAME` or `NAME@VERSION`; an empty text is the default. `None` if this software does not have the policy
+    /// or the version.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (name, version) = named(text)?;
         Self::of_name(name).filter(|policy| policy.version() == version)
@@ -127,12 +128,12 @@ impl TaskPolicy {
         }
     }
 
-    /// True if it uses the utilisation of lanes in the last seconds.
+    /// True if the policy uses the utilisation of lanes in the last seconds.
     pub(crate) fn sees_utilization(self) -> bool {
         matches!(self, Self::Push(Push::ScoreUtilization | Push::Dqn))
     }
 
-    /// True if it uses the prices of the capacity problem.
+    /// True if the policy uses the prices of the capacity problem.
     pub(crate) fn sees_prices(self) -> bool {
         matches!(self, Self::LpPrice | Self::Push(Push::LinUcb))
     }
@@ -147,7 +148,7 @@ impl TaskPolicy {
     }
 }
 
-/// A lane that a task may go to, as a push policy sees it.
+/// A candidate lane for a task, as a push policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneView {
     pub(crate) lane: LaneId,
@@ -155,16 +156,16 @@ pub(crate) struct LaneView {
     pub(crate) tasks: i64,
     /// Predicted time for these tasks, in nanoseconds.
     pub(crate) backlog_ns: i64,
-    /// Expected time for the task, in nanoseconds; 0 if unknown, under rules without priors.
+    /// Expected time for the task, in nanoseconds; 0 if it is unknown, under rules without priors.
     pub(crate) task_ns: i64,
-    /// True if lanes of its class have done tasks of the kind, so that `task_ns` follows from these.
+    /// True if `task_ns` was learnt from tasks of the kind on lanes of the class.
     pub(crate) is_known: bool,
     /// Speed: units of cost of the task's kind in a second, or the weight if that is unknown.
     pub(crate) speed: i64,
     /// Share of the last second in which it worked, in parts per million.
     pub(crate) utilization_ppm: i64,
-    /// Powers of two by which its time is worth more on another kind of tasks, with 16 bits after the point; 0 if
-    /// unknown. `None` if the policy does not use prices.
+    /// Powers of two by which the lane's time is worth more on another kind of tasks, with 16 bits after the point; 0
+    /// if unknown. `None` if the policy does not use prices.
     pub(crate) forgone: Option<i64>,
 }
 
@@ -173,14 +174,14 @@ pub(crate) struct LaneView {
 pub(crate) struct Turns {
     /// The lane that had the last turn.
     pub(crate) last: LaneId,
-    /// Arrears of each lane in weighted turns, by lane.
+    /// Credit of each lane in weighted turns, by lane.
     pub(crate) behind: Vec<i64>,
     /// Contribution to the state hash.
     pub(crate) contribution: u64,
 }
 
 impl Push {
-    /// The lane for a task; there must be at least one.
+    /// The lane for a task; `lanes` must not be empty.
     pub(crate) fn choose(
         self,
         lanes: &[LaneView],
@@ -194,7 +195,7 @@ impl Push {
             Self::ScoreUtilization => score_utilization::choose(lanes),
             Self::ShortestQueue => shortest_queue::choose(lanes),
             Self::TwoChoices => two_choices::choose(lanes, task, config.placement_seed),
-            // Policies that have learnt something do not ask here.
+            // The policies that learn choose elsewhere; this is their fallback.
             Self::EarliestCompletion | Self::LinUcb | Self::Dqn => earliest_completion::choose(lanes),
         }
     }

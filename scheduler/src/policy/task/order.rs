@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// The order of tasks within a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// The tenant with the least service for its weight; of its tasks the one with the fewest quanta, the earliest
-    /// deadline, the first arrival.
+    /// First the tenant with the least service for its weight. Among its tasks: the fewest quanta, then the earliest
+    /// deadline, then the first arrival.
     Fair,
     /// The earliest deadline, whatever the tenant; tasks without a deadline come last.
     EarliestDeadline,
@@ -14,16 +14,16 @@ pub(crate) enum Order {
     LeastLaxity,
     /// The first to arrive.
     FirstCome,
-    /// The tenant with the least service for its weight; of its tasks the one that is done soonest, with a bonus for
+    /// First the tenant with the least service for its weight. Among its tasks: the shortest rest, with a bonus for
     /// waiting. Later, shorter tasks may pass a task for a multiple of the time of its rest, but not beyond its
     /// deadline.
     ShortestFirst,
 }
 
-/// Multiple of the time of its rest for which later, shorter tasks may pass a task.
+/// Time for which later, shorter tasks may pass a task, as a multiple of the time of its rest.
 const AGEING: i64 = 16;
 
-/// Figures that orders use.
+/// Figures of a task that orders use.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Due {
     /// Service quanta consumed so far.
@@ -35,17 +35,18 @@ pub(crate) struct Due {
 }
 
 impl Order {
-    /// True if tenants take turns.
+    /// True if tenants take turns by service.
     pub(crate) fn is_fair(self) -> bool {
         matches!(self, Self::Fair | Self::ShortestFirst)
     }
 
-    /// True if it uses the predicted time of a task's rest.
+    /// True if the order uses the predicted time of a task's rest.
     pub(crate) fn predicts(self) -> bool {
         matches!(self, Self::LeastLaxity | Self::ShortestFirst)
     }
 
-    /// True if it uses the bound that 19 of 20 keep, and not the mean, because a deadline is met or missed.
+    /// True if the order uses the upper bound of a predicted time, because deadlines must be met. 19 of 20 slices keep
+    /// the bound.
     pub(crate) fn is_cautious(self) -> bool {
         self == Self::LeastLaxity
     }

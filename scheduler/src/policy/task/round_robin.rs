@@ -1,4 +1,4 @@
-//! Round robin: lanes have turns in order of their numbers.
+//! Round robin: lanes get tasks in turn, in the order of their numbers.
 
 use warptape_events::journal::LaneId;
 

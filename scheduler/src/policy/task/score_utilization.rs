@@ -1,4 +1,4 @@
-//! Best score × (1 − utilisation): the fastest lane for the task's kind, less so the more it has worked lately.
+//! Best score × (1 − utilisation): the fastest lane for the task's kind, discounted by its recent utilisation.
 
 use warptape_events::journal::LaneId;
 
@@ -7,9 +7,9 @@ use super::LaneView;
 const PPM: i128 = 1_000_000;
 
 pub(super) fn choose(lanes: &[LaneView]) -> LaneId {
-    // One part per million stays, so that the fastest of fully used lanes is chosen.
+    // One part per million is added, so that the fastest of fully used lanes is chosen.
     let score = |view: &&LaneView| i128::from(view.speed) * (PPM + 1 - i128::from(view.utilization_ppm));
-    // Ties go to the lane with fewer tasks, then to the lower one.
+    // Ties go to the lane with fewer tasks, then to the one with the lower number.
     let best = lanes.iter().rev().max_by_key(|view| (score(view), -view.tasks));
     best.expect("the caller has a lane").lane
 }

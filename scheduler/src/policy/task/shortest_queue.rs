@@ -1,4 +1,4 @@
-//! Shortest queue: the lane with the fewest tasks; the lower one among equals.
+//! Shortest queue: the lane with the fewest tasks; in a tie, the one with the lower number.
 
 use warptape_events::journal::LaneId;
 

@@ -1,4 +1,4 @@
-//! The power of two choices: the lane with fewer tasks among two drawn ones.
+//! The power of two choices: the lane with fewer tasks of two drawn ones.
 
 use warptape_events::journal::{LaneId, TaskId};
 
@@ -20,7 +20,8 @@ mod tests {
         let lanes = views(&[(0, 0, 0, 1, 0), (0, 0, 0, 1, 0), (9, 0, 0, 1, 0), (0, 0, 0, 1, 0)]);
         let chosen: Vec<_> = (0..4_000).map(|task| choose(&lanes, task, 7)).collect();
         let count = |lane| chosen.iter().filter(|chosen| **chosen == lane).count();
-        // A task takes the long queue only if it draws it twice: one in sixteen. The others share the rest, 1,250 each.
+        // A task joins the long queue only if both draws are that lane: one in sixteen. The other lanes share the rest,
+        // 1,250 each.
         assert!((150..350).contains(&count(2)), "{}", count(2));
         assert!([0, 1, 3].into_iter().all(|lane| (1_100..1_400).contains(&count(lane))));
         assert_eq!(chosen, (0..4_000).map(|task| choose(&lanes, task, 7)).collect::<Vec<_>>());

@@ -1,13 +1,14 @@
-//! Weighted round robin with observed weights: lanes have turns in proportion to their speed for the task's kind.
+//! Weighted round robin with observed weights: lanes get tasks in turn, in proportion to their speed for the task's
+//! kind.
 //!
-//! Turns are smooth. Each lane gains its speed with every task; the one that is furthest behind gets the task and loses
-//! the sum of all.
+//! Turns are smooth. With every task, each lane's credit grows by its speed. The lane with the most credit gets the
+//! task, and loses the sum of all speeds.
 
 use warptape_events::journal::LaneId;
 
 use super::{LaneView, Turns};
 
-/// Gain of all lanes together, whatever the units of their speeds are, so that kinds of tasks may take turns.
+/// Sum of all lanes' growth per task, whatever the units of their speeds, so that kinds of tasks may alternate.
 const TOTAL: i128 = 1 << 40;
 
 pub(super) fn choose(lanes: &[LaneView], turns: &mut Turns) -> LaneId {
@@ -22,7 +23,7 @@ pub(super) fn choose(lanes: &[LaneView], turns: &mut Turns) -> LaneId {
         turns.behind[view.lane as usize] += gain;
         given += gain;
     }
-    // Ties go to the lower lane.
+    // Ties go to the lane with the lower number.
     let furthest = lanes.iter().rev().max_by_key(|view| turns.behind[view.lane as usize]);
     let lane = furthest.expect("the caller has a lane").lane;
     turns.behind[lane as usize] -= given;

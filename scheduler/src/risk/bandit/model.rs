@@ -15,11 +15,12 @@
 //! | `A⁻¹` | 40 | −1 to 1, as λ is 1 |
 //! | `θ` | 26 | −16 to 16, beyond which it saturates |
 //!
-//! `A⁻¹` follows each sample by the formula of Sherman and Morrison, which rounds. After [`REFRESH`] samples it is
-//! computed anew from `A`, which does not round, by elimination and one step of Newton's iteration. So errors add up
-//! over at most that many samples. Then all samples so far lose a share of their weight, so that old samples count ever
-//! less. Hence `A` and `b` stay below the sum of [`REFRESH`] × [`FORGETTING`] samples. The test `errors_stay_bounded`
-//! holds A·A⁻¹ within 2⁻¹⁸ of the identity before each refresh, and within 2⁻²⁴ after it.
+//! Each sample updates `A⁻¹` by the formula of Sherman and Morrison, which rounds. After [`REFRESH`] samples it is
+//! computed anew from `A`, which is exact, by elimination and one step of Newton's iteration. So rounding errors add up
+//! over at most that many samples. At the same time all samples so far lose a share of their weight, so that old
+//! samples count ever less. Hence `A` and `b` stay below the sum of [`REFRESH`] × [`FORGETTING`] samples. The test
+//! `errors_stay_bounded` checks that A·A⁻¹ is within 2⁻¹⁸ of the identity before each refresh, and within 2⁻²⁴ after
+//! it.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,9 +30,9 @@ pub(crate) const FEATURES: usize = 6;
 pub(crate) type Features = [i16; FEATURES];
 /// The value 1 of a feature.
 pub(crate) const FEATURE_ONE: i64 = 1 << FEATURE_POINT;
-/// One power of two in residuals and predictions; also the uncertainty of a model without samples.
+/// One power of two in residuals and predictions. Also the uncertainty of a model without samples.
 pub(crate) const ONE: i64 = 1 << 16;
-/// Greatest size of residuals and predictions, at which they saturate: four powers of two.
+/// Greatest absolute value of residuals and predictions, at which they saturate: four powers of two.
 pub(crate) const RESIDUAL_MAX: i64 = 4 * ONE;
 /// Samples after which the inverse is computed anew.
 const REFRESH: i64 = 64;
@@ -40,7 +41,7 @@ const FORGETTING: i64 = 16;
 
 const FEATURE_POINT: u32 = 10;
 const INVERSE_POINT: u32 = 40;
-/// Point of `b` and `θ`: that of a feature times that of a residual.
+/// Bits after the point of `b` and `θ`: those of a feature plus those of a residual.
 const SUM_POINT: u32 = FEATURE_POINT + 16;
 const PRIOR: i64 = 1 << (2 * FEATURE_POINT);
 const WEIGHT_MAX: i64 = 16 << SUM_POINT;
@@ -48,7 +49,7 @@ const WEIGHT_MAX: i64 = 16 << SUM_POINT;
 // A sum stays below REFRESH × FORGETTING samples, plus the REFRESH samples of one period.
 const SAMPLES_MAX: i64 = REFRESH * (FORGETTING + 1);
 const _: () = assert!(SAMPLES_MAX.checked_mul(FEATURE_ONE * RESIDUAL_MAX).is_some());
-// Elimination begins with the point of the inverse, and leaves room for a factor of 2⁸.
+// Elimination begins with as many bits after the point as the inverse has, and leaves room for a factor of 2⁸.
 const _: () = assert!(
     (SAMPLES_MAX * FEATURE_ONE * FEATURE_ONE + PRIOR).ilog2() + INVERSE_POINT - 2 * FEATURE_POINT < 55
 );
@@ -97,8 +98,7 @@ impl Model {
     }
 
     /// Uncertainty of the prediction, from 0 to 1, with 16 bits after the point: the width relative to that of a model
-    /// without samples. So large features are not uncertain as such, and a model without samples has an uncertainty of
-    /// 1 everywhere.
+    /// without samples. So large features alone do not mean uncertainty.
     pub(crate) fn uncertainty(&self, features: &Features) -> i64 {
         let of_row = |row: &[i64; FEATURES]| -> i64 {
             row.iter().zip(features).map(|(entry, x)| entry * i64::from(*x)).sum::<i64>() >> FEATURE_POINT
@@ -106,7 +106,7 @@ impl Model {
         let square: i64 =
             self.inverse.iter().zip(features).map(|(row, x)| of_row(row) * i64::from(*x)).sum::<i64>()
                 >> FEATURE_POINT;
-        // The width of a model without samples is the length of the features. The quotient of the squares has 32 bits
+        // The width of a model without samples is the norm of the features. The quotient of the squares has 32 bits
         // after the point.
         let length: i64 = features.iter().map(|x| i64::from(*x) * i64::from(*x)).sum();
         let quotient = (square.max(0) << (32 + 2 * FEATURE_POINT - INVERSE_POINT)) / length.max(1);
@@ -134,11 +134,11 @@ impl Model {
         }
     }
 
-    /// Forgets a share of the samples, and computes the inverse anew.
+    /// Reduces the weight of all samples, and computes the inverse anew.
     fn refresh(&mut self) {
         for (row, entries) in self.information.iter_mut().enumerate() {
             for (column, entry) in entries.iter_mut().enumerate() {
-                // The prior keeps its weight.
+                // The prior does not lose weight.
                 let prior = if row == column { PRIOR } else { 0 };
                 *entry -= (*entry - prior) / FORGETTING;
             }
@@ -165,7 +165,7 @@ impl Model {
         }
     }
 
-    /// All its numbers, for a hash.
+    /// All numbers of the model, for a hash.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = i64> {
         let Self { information, inverse, sums, weights, since_refresh } = self;
         let matrices = information.iter().chain(inverse).flatten();
@@ -188,8 +188,8 @@ fn reciprocal(value: i64) -> i64 {
     ((1i128 << (2 * INVERSE_POINT)) / i128::from(value)) as i64
 }
 
-/// The inverse of `A`, by elimination without pivoting and one step X ← X + X(I − AX), which removes the rounding of
-/// elimination. Elimination is stable for matrices like `A`, because each pivot is at least λ.
+/// The inverse of `A`, by elimination without pivoting and one step X ← X + X(I − AX), which removes elimination's
+/// rounding errors. Elimination is stable for matrices like `A`, because each pivot is at least λ.
 fn inverse_of(information: &Matrix) -> Matrix {
     let mut rest = information.map(|row| row.map(|entry| entry << (INVERSE_POINT - 2 * FEATURE_POINT)));
     for pivot in 0..FEATURES {
@@ -217,7 +217,7 @@ fn inverse_of(information: &Matrix) -> Matrix {
     rest
 }
 
-/// `I − AX`, without rounding, with 60 bits after the point.
+/// `I − AX`, exact, with 60 bits after the point.
 fn residue(information: &Matrix, inverse: &Matrix) -> [[i128; FEATURES]; FEATURES] {
     let mut residue = [[0; FEATURES]; FEATURES];
     for (row, entries) in residue.iter_mut().enumerate() {
@@ -246,7 +246,7 @@ mod tests {
         features
     }
 
-    /// The greatest distance of A·A⁻¹ from the identity, with 60 bits after the point.
+    /// Greatest absolute entry of A·A⁻¹ − I, with 60 bits after the point.
     fn distance(model: &Model) -> i128 {
         let residue = residue(&model.information, &model.inverse);
         residue.as_flattened().iter().map(|entry| entry.abs()).max().unwrap()
@@ -264,7 +264,8 @@ mod tests {
     #[test]
     fn errors_stay_bounded() {
         check_distances(features);
-        // Equal features leave all directions but one at the prior, and features that differ by the last bit nearly so.
+        // With equal features, all directions but one stay at the prior; with features that differ in the last bit,
+        // nearly so.
         check_distances(|_| [1_024; FEATURES]);
         check_distances(|number| [1_024, -1_024, 1_024, -1_024, 1_024, 1_023 + (number % 2) as i16]);
         check_distances(|number| features(number).map(|feature| feature / 1_024));

@@ -1,4 +1,4 @@
-//! Tests of the learner from outside of the model and the watch.
+//! Tests of the learner as a whole.
 
 use warptape_events::journal::{
     Decision, Input, LaneSpec, PartitionAssigned, PartitionRevoked, SliceDone, Started, TaskArrived,
@@ -24,7 +24,7 @@ fn view(lane: LaneId, backlog_ns: i64) -> LaneView {
     }
 }
 
-/// Runs tasks one after the other: lane 0 takes four times as long as predicted, lane 1 as long as predicted.
+/// Runs tasks one after the other: lane 0 takes four times as long as predicted, lane 1 exactly as long.
 fn learnt(tasks: i64) -> (Bandit, StateHash) {
     let mut hash = StateHash::default();
     let mut bandit = Bandit::new(2, &mut hash);
@@ -45,14 +45,14 @@ fn a_lane_that_is_slower_than_its_class_is_passed_by() {
         bandit.choose(&[view(0, 0), view(1, backlog_ns)], TaskClass::Interactive)
     };
     let (bandit, _) = learnt(400);
-    // The other lane is first behind a backlog of 2 ms, but not behind one of 5 ms.
+    // Lane 1 is still chosen with a backlog of 2 ms, but not with one of 5 ms.
     assert_eq!([0, 2_000_000, 5_000_000].map(|backlog_ns| both(&bandit, backlog_ns)), [1, 1, 0]);
     let (fresh, _) = learnt(0);
     assert_eq!([0, 2_000_000].map(|backlog_ns| both(&fresh, backlog_ns)), [0, 0], "the rule");
 }
 
-/// Lanes swap roles every 400 tasks: one takes as long as predicted, the other sixteen times as long, and no slice
-/// shows it.
+/// Lanes swap roles every 400 tasks: one takes as long as predicted, the other sixteen times as long. Slices do not
+/// show the difference.
 #[test]
 fn it_falls_back_when_errors_drift_and_returns_when_it_is_no_worse_than_the_rule() {
     let (mut bandit, mut hash) = learnt(400);
@@ -73,7 +73,7 @@ fn it_falls_back_when_errors_drift_and_returns_when_it_is_no_worse_than_the_rule
     let mut fell_at = 0;
     for said in &said {
         assert_eq!(said.policy, "linucb");
-        // A fall resets the learner, which then counts the task that showed the drift and all later ones.
+        // The fall resets the learner, which then counts the task that showed the drift and all later ones.
         assert_eq!(said.completions, said.task - fell_at, "{said:?}");
         match said.has_returned {
             false => {
@@ -117,7 +117,8 @@ fn a_lane_that_does_nothing_is_tried_again() {
     assert!(bandit.slowness(0) <= before / 8 && bandit.slowness(1) == 0);
 }
 
-/// More tasks wait than are tracked, and the earliest end first: the learner still learns from them and finds a drift.
+/// More tasks wait than are tracked, and the earliest end first: the learner still learns from them and detects a
+/// drift.
 #[test]
 fn under_overload_it_goes_on_learning_and_falls_back() {
     let (mut bandit, mut hash) = learnt(400);
@@ -160,7 +161,7 @@ fn a_lane_whose_tasks_all_expire_becomes_known_as_slow() {
     assert!((1..20).contains(&chosen[0]), "{chosen:?}");
 }
 
-/// Tasks teach nothing if they expire before their expected end, or end without completing.
+/// Tasks are not learnt from if they expire before their expected end, or end without completing.
 #[test]
 fn what_expires_early_or_is_given_up_teaches_nothing() {
     let (mut bandit, mut hash) = learnt(400);
@@ -168,7 +169,7 @@ fn what_expires_early_or_is_given_up_teaches_nothing() {
     for (task, ends) in [(400, true), (401, false)] {
         bandit.joined(task, TaskClass::Interactive, &view(0, 0), 0, &mut hash);
         match ends {
-            // Lane 0 takes four times what is predicted.
+            // Lane 0 takes four times as long as predicted.
             true => bandit.task_expired(task, 3_000_000, &mut hash),
             false => drop(bandit.left(task, &mut hash)),
         }

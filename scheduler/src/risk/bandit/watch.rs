@@ -1,4 +1,4 @@
-//! Watch on the drift of a learner's error: it decides when the learner is not trusted, and when it is again.
+//! Watch on the drift of a learner's errors: it decides when the learner loses trust, and when it regains it.
 //!
 //! ```text
 //!            errors stay above their mean (Page 1954)
@@ -8,8 +8,9 @@
 //!                  in which the learner's mean error is no more than an eighth of a power of two above the rule's
 //! ```
 //!
-//! All errors are absolute, in powers of two with 16 bits after the point. They are reported uncut: only the sum that
-//! finds a drift limits what one completion counts for. The module owns the judgement; it must not know what is learnt.
+//! All errors are absolute, in powers of two with 16 bits after the point. They are reported without a limit; only the
+//! sum that detects a drift limits the weight of one completion. The module owns the judgement; it must not know what
+//! is learnt.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,16 +20,16 @@ use crate::log2::milli;
 
 /// Share by which a sample moves the mean error: 1/64.
 const SMOOTHING: i64 = 64;
-/// Samples after which the mean is used.
+/// Number of samples before the mean is used.
 const WARMUP: i64 = 64;
-/// Errors within a quarter of a power of two of their mean do not count, and one counts for at most two powers above
-/// it. More than eight powers in all are a drift.
+/// Errors within a quarter of a power of two of their mean do not count; one error counts for at most two powers above
+/// that. A sum above eight powers is a drift.
 const FREE: i64 = ONE / 4;
 const ABOVE_MAX: i64 = 2 * ONE;
 const DRIFT: i64 = 8 * ONE;
 /// Most by which the learner's mean error may exceed the rule's in a good window: an eighth of a power of two.
 const TOLERANCE: i64 = ONE / 8;
-/// Samples of a window after a drift.
+/// Number of samples in a window after a drift.
 pub(crate) const WINDOW: i64 = 32;
 /// Successive good windows after which the learner is trusted again.
 pub(crate) const GOOD_WINDOWS: i64 = 3;
@@ -37,19 +38,19 @@ pub(crate) const GOOD_WINDOWS: i64 = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Watch {
     samples: i64,
-    /// Mean of the errors so far; earlier ones count ever less.
+    /// Mean of the errors so far; earlier errors count ever less.
     mean: i64,
-    /// Excess of the errors over their mean, as Page's sum.
+    /// Page's sum: the excess of the errors over their mean.
     above: i64,
-    /// `None` while the learner is trusted.
+    /// State since the last drift; `None` while the learner is trusted.
     fallen: Option<Fallen>,
 }
 
-/// State since a drift.
+/// State since the last drift.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Fallen {
     good_windows: i64,
-    /// Samples of the present window and, below, the sums of errors in it.
+    /// Samples of the present window. Below: the sums of errors in it.
     samples: i64,
     learner: i64,
     rule: i64,
@@ -58,9 +59,9 @@ struct Fallen {
 /// A change of trust, with the errors that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The errors have drifted: the last one, and their mean before.
+    /// The errors have drifted: the last error, and the mean before it.
     FellBack { error: i64, mean: i64 },
-    /// The last windows were good: the mean errors of the learner and of the rule in the last one.
+    /// The last windows were good: the mean errors of the learner and of the rule in the last window.
     Returned { error: i64, rule: i64 },
 }
 
@@ -69,7 +70,7 @@ impl Watch {
         self.fallen.is_none()
     }
 
-    /// Takes the errors of the learner and the rule at one completion. Returns a verdict if trust changes.
+    /// Adds the errors of the learner and the rule at one completion. Returns a verdict if trust changes.
     pub(crate) fn judge(&mut self, error: i64, rule: i64) -> Option<Verdict> {
         let [error, rule] = [error, rule].map(i64::abs);
         self.samples += 1;
@@ -90,7 +91,7 @@ impl Watch {
         }
         let Self { samples, mean, .. } = *self;
         self.above = self.above_with(error);
-        // The first samples give a plain mean.
+        // Until enough samples exist, the mean is their plain mean.
         self.mean += (error - mean) / samples.min(SMOOTHING);
         if self.above <= DRIFT {
             return None;
@@ -99,7 +100,7 @@ impl Watch {
         Some(Verdict::FellBack { error, mean })
     }
 
-    /// Page's sum with one more error, whose sample is already counted.
+    /// Page's sum plus one more error, which `samples` already counts.
     fn above_with(&self, error: i64) -> i64 {
         match self.samples > WARMUP {
             true => (self.above + (error - self.mean).min(ABOVE_MAX) - FREE).max(0),
@@ -133,13 +134,13 @@ impl Watch {
         account.held("errors_above_their_mean_milli", milli(counted.above_with(error)), milli(DRIFT));
         account.figure("errors_above_their_mean_before_milli", milli(self.above));
         account.figure("mean_error_milli", milli(self.mean));
-        // The greatest error that would keep the sum within its limit.
+        // The greatest error with which the sum stays within its limit.
         let allowed = self.mean + DRIFT + FREE - self.above;
         account.with("error_of_this_completion_milli", Comparison::AtMost, milli(allowed), Instead::Nothing);
         account
     }
 
-    /// All its numbers, for a hash.
+    /// All numbers of the watch, for a hash.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = i64> + use<> {
         let Self { samples, mean, above, fallen } = *self;
         let after = fallen.map_or([-1; 4], |Fallen { good_windows, samples, learner, rule }| {
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
     use crate::policy::task::draw;
 
-    /// An error between 0 and twice this size, evenly distributed.
+    /// A pseudorandom error between 0 and twice this size, evenly distributed.
     fn error(number: i64, size: i64) -> i64 {
         draw("test/errors", 7, number, 0, 2 * size as usize) as i64
     }
@@ -199,7 +200,7 @@ mod tests {
         assert!(watch.is_trusted());
     }
 
-    /// Windows tell which of two large errors is larger.
+    /// Mean errors of windows distinguish even large errors.
     #[test]
     fn errors_of_windows_are_not_cut() {
         let mut watch = Watch::default();

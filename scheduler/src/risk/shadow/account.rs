@@ -1,4 +1,4 @@
-//! Alternatives of a policy in the shadow, computed again in the state that it saw, for those who ask why.
+//! Alternatives of a shadow policy, computed again for explanations in the state that the policy saw.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::service::Serving;
 
 /// The lanes that a task could have joined.
 pub(crate) struct Joins<'a> {
-    /// All lanes, including those that could not take it.
+    /// All lanes, including excluded ones.
     pub(crate) lanes: Vec<Sighted>,
     /// Number of the task in order of arrival, from 1.
     pub(crate) number: i64,
-    /// Number of tasks between two questions to the policies.
+    /// Number of tasks between two that policies are asked about.
     pub(crate) every: i64,
     push: Push,
     task: TaskId,
@@ -28,12 +28,12 @@ pub(crate) struct Joins<'a> {
 /// A task that a lane could have begun.
 pub(crate) struct Waiting {
     pub(crate) task: TaskId,
-    /// Service of its tenant divided by the weight, in nanoseconds; 0 if the policy does not count that.
+    /// Service of its tenant divided by the weight, in nanoseconds; 0 if the policy does not use it.
     pub(crate) service_ns: i64,
-    /// Its order among its tenant's tasks under the policy: quanta of service, then a time.
+    /// Its place among its tenant's tasks under the policy: quanta of service, then a time.
     pub(crate) quanta: i64,
     pub(crate) due_ns: i64,
-    /// Predicted time of its rest, in nanoseconds; 0 if the policy does not ask for it.
+    /// Predicted time of its rest, in nanoseconds; 0 if the policy does not use it.
     pub(crate) rest_ns: i64,
 }
 
@@ -41,8 +41,8 @@ pub(crate) struct Waiting {
 pub(crate) struct Begins<'a> {
     /// Tasks of the chosen class, by number.
     pub(crate) tasks: Vec<Waiting>,
-    /// Number of the slice among those in the policy's order, from 1, and below the interval, in slices, at which
-    /// policies are asked.
+    /// Number of the slice among those in the policy's order, from 1. Below: number of slices between two that policies
+    /// are asked about.
     pub(crate) number: i64,
     pub(crate) every: i64,
     life: &'a Life,
@@ -58,7 +58,7 @@ fn shadow_of(life: &Life, index: i32) -> Option<(&Shadows, usize, TaskPolicy)> {
     Some((shadows, index, *shadows.policies.get(index)?))
 }
 
-/// The view of a push policy if a task arrives now; `None` if the index names no push policy.
+/// The alternatives of a push policy if a task arrives now; `None` if the index names no push policy.
 pub(crate) fn joins<'a>(life: &'a Life, at_ns: i64, arrived: &TaskArrived, index: i32) -> Option<Joins<'a>> {
     let (shadows, index, policy) = shadow_of(life, index)?;
     let TaskPolicy::Push(push) = policy else { return None };
@@ -74,7 +74,7 @@ pub(crate) fn joins<'a>(life: &'a Life, at_ns: i64, arrived: &TaskArrived, index
 }
 
 impl Joins<'_> {
-    /// The lane that it would choose without this one; `None` if there is no other.
+    /// The lane that the policy would choose if `lane` did not exist; `None` if there is no other lane.
     pub(crate) fn next_without(&self, lane: LaneId) -> Option<LaneId> {
         let others = self.lanes.iter().filter(|one| one.excluded.is_none() && one.view.lane != lane);
         if self.push == Push::Dqn {
@@ -86,8 +86,8 @@ impl Joins<'_> {
     }
 }
 
-/// The view of a pull policy if a lane is about to begin a task. `None` if the index names no policy, or the task is
-/// not known yet.
+/// The alternatives of a pull policy if a lane is about to begin a task. `None` if the index names no policy, or if the
+/// task is unknown.
 pub(crate) fn would_begin(life: &Life, lane: LaneId, task: TaskId, index: i32) -> Option<Begins<'_>> {
     let (shadows, _, policy) = shadow_of(life, index)?;
     let class = life.risk.tasks.get(&task)?.spec.class;
@@ -114,7 +114,7 @@ pub(crate) fn would_begin(life: &Life, lane: LaneId, task: TaskId, index: i32) -
 }
 
 impl Begins<'_> {
-    /// The task that it would choose without this one; `None` if there is no other.
+    /// The task that the policy would choose if this one did not exist; `None` if there is no other.
     pub(crate) fn next_without(&self, task: TaskId) -> Option<TaskId> {
         let mut waiting = self.waiting.clone();
         waiting.remove(&task);

@@ -1,5 +1,5 @@
-//! Stand-in for a build without the feature `lab`: no policy is in the shadow, because admission refuses a
-//! configuration that names one.
+//! Stand-in for a build without the feature `lab`: there are no shadow policies, because admission refuses a
+//! configuration with some.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, ShadowConfig, TaskClass, TaskId};
@@ -8,8 +8,8 @@ use crate::life::Life;
 use crate::policy::task::TaskPolicy;
 use crate::state_hash::StateHash;
 
-/// Policies in the shadow, which this build does not have: the type has no value, and no checkpoint with one can be
-/// read.
+/// Shadow policies, which this build does not have. The type has no values, so a checkpoint with shadow policies cannot
+/// be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Shadows {}
 
@@ -31,12 +31,12 @@ impl Shadows {
     }
 }
 
-/// Asks nobody.
+/// Returns no choices.
 pub(crate) fn arrived(_: &mut Life, _: TaskId) -> Vec<(i32, LaneId)> {
     Vec::new()
 }
 
-/// Asks nobody.
+/// Returns no choices.
 pub(crate) fn begins(_: &mut Life, _: LaneId, _: bool, _: TaskClass) -> Vec<(i32, TaskId)> {
     Vec::new()
 }

@@ -1,9 +1,9 @@
-//! The policies in the shadow, and their choices.
+//! The shadow policies and their choices.
 //!
-//! A count decides at which choices they are asked, so that they cost a bounded share of a step, and a replay repeats
-//! it. Each has its own turns. A pull policy chooses among the tasks of the chosen class that the lane may begin under
-//! the policy in force. It sees the first [`WAITING_MAX`] tasks of each queue. A policy without its network makes no
-//! choice.
+//! They are asked at every n-th choice. So their cost is a bounded share of a step, and a replay asks at the same
+//! choices. Each has its own turns. A pull policy chooses among the tasks of the chosen class that the lane may begin
+//! under the policy in force. It sees the first [`WAITING_MAX`] tasks of each queue. A policy whose network is missing
+//! makes no choice.
 
 use std::collections::BTreeMap;
 
@@ -20,20 +20,20 @@ use crate::life::Life;
 use crate::policy::task::{Push, TaskPolicy, Turns};
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Most tasks of each queue among which a policy chooses.
+/// Most tasks of each queue that a policy considers.
 pub(super) const WAITING_MAX: usize = 32;
 
-/// The policies in the shadow.
+/// The shadow policies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shadows {
     pub(super) config: ShadowConfig,
     pub(super) policies: Vec<TaskPolicy>,
-    /// State of policies that push tasks to lanes, by policy.
+    /// State of the push policies, by policy.
     pub(super) turns: Vec<Turns>,
-    /// Number of tasks that arrived and, below, of slices that were begun in the policy's order.
+    /// Number of arrived tasks. Below: number of slices begun in the policy's order.
     pub(super) arrived: i64,
     pub(super) begun: i64,
-    /// Hash of the names and, below, of all turns.
+    /// Hash of the names. Below: hash of all turns.
     names_hash: u64,
     turns_hash: u64,
     contribution: u64,
@@ -92,7 +92,7 @@ impl Shadows {
         hash_component(Component::Shadow, fields)
     }
 
-    /// Hash of everything here, computed by walking over it.
+    /// Hash of names and turns, computed by walking over them.
     pub(crate) fn walked_hash(&self) -> u64 {
         let (names_hash, turns_hash) = self.hashes();
         Self { names_hash, turns_hash, ..self.clone() }.hash()
@@ -103,15 +103,15 @@ impl Shadows {
         hash.replace(&mut self.contribution, now);
     }
 
-    /// True if policies are asked at the next choice of this kind, after `count` of them.
+    /// True if policies are asked at the next choice of this kind, after `count` earlier ones.
     fn is_turn(&self, count: i64) -> bool {
         (count + 1) % i64::from(self.config.every) == 0
     }
 }
 
-/// Asks push policies which lane a task would join that has arrived and is open to all lanes.
+/// Asks push policies which lane an arrived task would join; the task is open to all lanes.
 pub(crate) fn arrived(life: &mut Life, id: TaskId) -> Vec<(i32, LaneId)> {
-    // The policies are moved out while they look at the rest of the state.
+    // The policies are moved out of the state while they read the rest of it.
     let Some(mut shadows) = life.learnt.later.shadows.take() else { return Vec::new() };
     let mut choices = Vec::new();
     if shadows.is_turn(shadows.arrived) {
@@ -145,7 +145,7 @@ fn joined(life: &Life, id: TaskId, shadows: &mut Shadows) -> Vec<(i32, LaneId)> 
     choices
 }
 
-/// Asks pull policies which task they would give to a free lane that is about to begin one in the order of the policy.
+/// Asks pull policies which task they would give to a free lane that is about to begin one in the policy's order.
 pub(crate) fn begins(life: &mut Life, lane: LaneId, splits: bool, class: TaskClass) -> Vec<(i32, TaskId)> {
     let Life { learnt, hash, .. } = &mut *life;
     let Some(shadows) = &mut learnt.later.shadows else { return Vec::new() };
@@ -163,7 +163,7 @@ pub(crate) fn begins(life: &mut Life, lane: LaneId, splits: bool, class: TaskCla
     policies.filter_map(choice).collect()
 }
 
-/// Tasks of a class that a free lane may begin: at most `most` of each source, the first ones by kind, tenant and due
+/// Tasks of a class that a free lane may begin: at most `most` of each source, in the order of kind, tenant and due
 /// time.
 pub(super) fn candidates(
     life: &Life,
@@ -172,7 +172,7 @@ pub(super) fn candidates(
     class: TaskClass,
     most: usize,
 ) -> BTreeMap<TaskId, Source> {
-    // A task may have open units and a share of this lane; units that came back go first.
+    // A task may have open units and a share of this lane; open units go first.
     let mut found: BTreeMap<TaskId, Source> = BTreeMap::new();
     for (task, source) in tasks_of_sources(life, lane, splits, class, most) {
         found.entry(task).or_insert(source);
@@ -180,7 +180,7 @@ pub(super) fn candidates(
     found
 }
 
-/// The task that a pull policy would give a lane, among some of a class.
+/// The task that a pull policy would give to a lane, among some tasks of a class.
 pub(super) fn first_under(
     life: &Life,
     lane: LaneId,

@@ -1,21 +1,21 @@
-//! The model's side of breakers: the changes of state that may follow each other, and their times.
+//! The model's rules for breakers: allowed changes of state, and their times.
 
 use warptape_events::journal::*;
 
 use super::Model;
 
-/// A lane's breaker as the model knows it.
+/// A lane's breaker in the model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelBreaker {
     /// The mode that an operator has set.
     pub mode: BreakerMode,
     pub state: BreakerState,
     since_ns: i64,
-    /// Work that was finished since it became half open.
+    /// Finished work since the breaker became half open.
     probes: i32,
-    /// Work that was finished meanwhile for want of another lane.
+    /// Finished work during probing that continued because there was no other lane.
     probes_for_want: i32,
-    /// Percentage of the lane's weight that counts.
+    /// Percentage of the lane's weight in effect; `None` if it was never changed.
     weight_percent: Option<i32>,
 }
 
@@ -28,7 +28,7 @@ impl ModelBreaker {
         self.mode == BreakerMode::Auto && self.state == BreakerState::HalfOpen
     }
 
-    /// Sets the mode, as an operator does.
+    /// Sets the mode, like an operator's command.
     pub fn set(&mut self, mode: BreakerMode) {
         if self.mode == mode {
             return;
@@ -36,7 +36,7 @@ impl ModelBreaker {
         *self = Self { mode, weight_percent: self.weight_percent, ..Self::default() };
     }
 
-    /// The part of a weight that counts.
+    /// The part of a weight that is in effect.
     pub fn weight_of(&self, weight: i32) -> i32 {
         self.weight_percent
             .map_or(weight, |percent| (i64::from(weight) * i64::from(percent) / 100) as i32)
@@ -45,7 +45,7 @@ impl ModelBreaker {
 }
 
 impl Model {
-    /// Counts the work that a probe has finished.
+    /// Counts finished work of a probed lane.
     pub(super) fn count_probe(&mut self, input: &Input) {
         let (lane, is_current) = match input {
             Input::Completed(completed) => {
@@ -61,12 +61,12 @@ impl Model {
         };
         let has_other = self.has_another_in_full_service(lane);
         let breaker = &mut self.lanes[lane as usize].breaker;
-        // A lane is probed further for want of another one, whatever the probes show.
+        // If there is no other lane, probing continues, whatever the probes show.
         breaker.probes += i32::from(is_current);
         breaker.probes_for_want += i32::from(is_current && !has_other);
     }
 
-    /// Notes a lane's memory: it is short below the least share, until it has twice that.
+    /// Notes the memory of a lane's device: it is short below the least share, and until it has twice that share again.
     pub(super) fn sampled(&mut self, sampled: &Sampled) {
         let Sampled { lane, sample } = sampled;
         let (Some(used), Some(free)) = (sample.memory_used_bytes, sample.memory_free_bytes) else { return };
@@ -130,7 +130,7 @@ impl Model {
         format!("headroom {}", headroom.weight_percent)
     }
 
-    /// Checks that open breakers are probed in time, and that probes come to an end.
+    /// Checks that open breakers are probed in time, and that probing ends.
     pub(super) fn check_breakers(&self) {
         let Some(config) = self.config.breakers else { return };
         for (index, lane) in self.lanes.iter().enumerate() {
@@ -141,7 +141,7 @@ impl Model {
                     self.life.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns.max(self.at_ns + 1));
                 assert!(will_wake, "lane {index} stays out of service for ever");
             }
-            // Slow probes count anew once if there was no other lane.
+            // If there was no other lane, the count of slow probes began anew once.
             let most = 2 * (config.probes + 1) + breaker.probes_for_want;
             let is_over = breaker.state != BreakerState::HalfOpen || breaker.probes <= most;
             assert!(is_over, "lane {index} is probed for ever");

@@ -1,4 +1,4 @@
-//! The model's side of operators' commands: the lanes that get work, and the commands that may be refused.
+//! The model's rules for operators' commands: the lanes that get work, and the commands that may be refused.
 
 use warptape_events::journal::*;
 use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, current_task_policy};
@@ -13,7 +13,7 @@ impl Model {
         lane.ready && (lane.is_in_service() || !any)
     }
 
-    /// Checks why a lane releases a group, and returns the reason's name.
+    /// Checks the reason for which a lane releases a group. Returns the reason's name.
     pub(super) fn check_release(&self, release: &Release) -> String {
         let lane = &self.lanes[release.lane as usize];
         assert_eq!(release.route.is_some(), release.cause == ReleaseCause::Route, "{release:?}");
@@ -35,7 +35,7 @@ impl Model {
         format!("release {:?}", release.cause)
     }
 
-    /// Checks that a group moves from a busy lane to one with less to do, and that the gain is right.
+    /// Checks that a group moves from a busy lane to one with less load, and that the recorded gain is correct.
     fn check_imbalance(&self, release: &Release) {
         let imbalance = release.imbalance.expect("a move says what it gains");
         let Imbalance { to, group_load_ns, from_load_ns, to_load_ns, gain_ns, cost_ns, windows } = imbalance;
@@ -53,7 +53,7 @@ impl Model {
         !is_owned || !(1..i64::MAX).contains(&set.event_time_max_ns)
     }
 
-    /// Does what an executed command says, or checks that there is a reason to refuse it.
+    /// Applies an executed command, or checks that there is a reason for refusing it.
     pub(super) fn execute_control(&mut self, control: &Control, controlled: &Controlled) {
         assert_eq!(controlled.id, control.id);
         assert!(!controlled.detail.is_empty(), "a command is answered without a word");
@@ -89,7 +89,7 @@ impl Model {
         }
     }
 
-    /// Opens a lane's shares of tasks while it is out of service and another lane is not.
+    /// Opens a lane's shares of tasks if it is out of service while another lane is in service.
     pub(super) fn settle_shares(&mut self) {
         for lane in 0..self.lanes.len() as LaneId {
             if !self.serves(lane) {
@@ -127,7 +127,7 @@ impl Model {
     }
 }
 
-/// True if a text names a task policy with its version, or one of version 1 without it.
+/// True if a text names a task policy with its version, or without it if that is version 1.
 fn is_task_policy(text: &str) -> bool {
     let current = TASK_POLICIES.map(current_task_policy);
     current.iter().any(|current| current == text || current.strip_suffix("@1") == Some(text))

@@ -1,9 +1,9 @@
-//! Checks of explanations: they have all alternatives, as the decision has them.
+//! Checks of explanations: they have all alternatives, and agree with the recorded decision.
 
 use warptape_events::journal::*;
 use warptape_scheduler::{Choice, Comparison, Condition, Explanation, Otherwise, Scheduler, Subject};
 
-/// Explains all decisions of a step that was taken in the state `before`.
+/// Explains and checks all decisions of a step that was taken in the state `before`.
 pub(super) fn check(before: &Scheduler, at_ns: i64, input: &Input, decisions: &[Decision]) {
     for (index, decision) in decisions.iter().enumerate() {
         let explanation = before.explain(at_ns, input, index).expect("the step was taken");
@@ -50,7 +50,7 @@ pub(super) fn check(before: &Scheduler, at_ns: i64, input: &Input, decisions: &[
             }
             Decision::Breaker(_) | Decision::Headroom(_) | Decision::FellBack(_) | Decision::Scale(_) => {
                 assert!(explanation.choices.is_empty() && !explanation.measures.is_empty());
-                // Load alone, or waiting work alone, may ask for more lanes than the limit.
+                // Load alone, or waiting work alone, may call for more lanes than the limit.
                 let is_limit =
                     matches!(decision, Decision::Scale(scale) if scale.reason == ScaleReason::Limit);
                 assert!(is_limit || !explanation.otherwise.is_empty(), "{explanation:?}");
@@ -61,7 +61,7 @@ pub(super) fn check(before: &Scheduler, at_ns: i64, input: &Input, decisions: &[
     }
 }
 
-/// Checks that a condition that would have changed a decision did not hold.
+/// Checks that a condition for another decision did not hold.
 fn check_condition(explanation: &Explanation, otherwise: &Otherwise) {
     let Otherwise::With(Condition { name, is, value, .. }) = otherwise else { return };
     let measure = explanation.measures.iter().find(|measure| measure.name == *name);

@@ -1,4 +1,4 @@
-//! The model's assertions on the state between two steps.
+//! The model's assertions about the state between two steps.
 
 use warptape_events::journal::LaneId;
 use warptape_scheduler::PartitionPhase;
@@ -6,7 +6,7 @@ use warptape_scheduler::PartitionPhase;
 use super::Model;
 
 impl Model {
-    /// Checks after every step that nobody waits without a reason.
+    /// Checks after every step that no work waits without a reason.
     pub(super) fn check_rest(&self) {
         let config = &self.config;
         for (id, partition) in &self.partitions {
@@ -15,7 +15,7 @@ impl Model {
             assert!(!partition.paused || rows > config.low_water_rows, "partition {id} is not resumed");
         }
         assert_eq!(self.life.timer_ns, self.scheduler.wake_at_ns());
-        // The next step does what a step has no room for.
+        // Work without room in this step is left to the next one.
         let lanes = self.lanes.iter().enumerate().filter(|_| !self.may_be_short());
         for (index, lane) in lanes {
             let heads: Vec<_> = self.lane_heads(index as LaneId).collect();
@@ -28,8 +28,8 @@ impl Model {
                 .map(|head| self.partitions[&head.1].groups[head.2 as usize].waiting.len() as i64)
                 .sum();
             let slots = lane.in_flight.len() < config.lane_batches_max as usize;
-            // Bytes go with rows in proportion, rounded down. Later rows of an arrival of n are left at most 1 + 1/2 +
-            // … + 1/n more bytes, below 10 for all n here.
+            // Bytes are divided among rows in proportion, rounded down. So the later rows of an arrival of n rows have
+            // at most 1 + 1/2 + … + 1/n extra bytes: less than 10 for all n here.
             let heaviest = self.partitions[&oldest.1].groups[oldest.2 as usize].row_bytes_max + 10;
             let room =
                 slots && rows < config.lane_credit_rows && bytes + heaviest <= config.lane_credit_bytes;
@@ -46,7 +46,7 @@ impl Model {
         }
     }
 
-    /// True if the last step may have lacked room: the next one then follows at once.
+    /// True if the last step may have lacked room: then the next one follows at once.
     pub(super) fn may_be_short(&self) -> bool {
         self.config.placement_policy.contains('/') && self.life.timer_ns == Some(self.at_ns + 1)
     }

@@ -1,4 +1,4 @@
-//! Risk tasks as the model knows them: every unit by itself.
+//! Risk tasks in the model: every unit is tracked separately.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::starvation::Starvation;
 /// State of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Not begun; reserved for this lane if it is of the lane's share.
+    /// Not begun; only for this lane if the unit is part of the lane's share.
     Open(Option<LaneId>),
     Running,
     Done,
@@ -23,30 +23,30 @@ pub struct ModelTask {
     is_whole: bool,
     slices_done: i64,
     service_ns: i64,
-    /// Predicted time of its slices, if slices are predicted by size.
+    /// Predicted time of its slices; 0 unless slices are predicted by size.
     predicted_ns: i64,
-    /// Time since which it has had no slice.
+    /// Time since which no slice of it has begun.
     since_ns: i64,
     has_begun: bool,
 }
 
-/// All tasks of a process life.
+/// All tasks of a process life in the model.
 #[derive(Default)]
 pub struct ModelTasks {
     pub known: BTreeMap<TaskId, ModelTask>,
     pub task_next: TaskId,
     slice_next: i64,
-    /// Tasks with a finished round, and the unit after its last one.
+    /// Tasks with a finished round, each with the number after its last unit.
     pub finished: Vec<(TaskId, i64)>,
-    /// Tasks that were finished since the task policy was chosen, or last forgot what it had learnt.
+    /// Number of tasks finished since the task policy was chosen, or since its learner was last reset.
     pub finished_since: i64,
-    /// True if the policy has fallen back to its rule.
+    /// True while the policy has fallen back to its rule.
     pub has_fallen: bool,
     /// The last question for prices.
     pub asked: Option<AskPrices>,
-    /// Looks for tasks that starve.
+    /// Detector of starving tasks.
     starvation: Starvation,
-    /// By lane: start of its last slice beside ticks, and the slice's time once it is done.
+    /// Start of each lane's last slice in addition to ticks, and the slice's time once it is done.
     beside: BTreeMap<LaneId, (i64, Option<i64>)>,
 }
 
@@ -97,7 +97,7 @@ impl Model {
         }
     }
 
-    /// Opens the units of a lane's shares that are not begun to all lanes.
+    /// Opens the units of a lane's shares that have not begun to all lanes.
     pub(super) fn reopen_shares(&mut self, lane: LaneId) {
         for task in self.tasks.known.values_mut() {
             let of_lane = |unit: &&mut Unit| **unit == Unit::Open(Some(lane));
@@ -152,7 +152,7 @@ impl Model {
         }
     }
 
-    /// Executes a decision about a task; returns the name under which it is counted.
+    /// Executes a decision about a task. Returns the name under which the decision is counted.
     pub(super) fn execute_of_task(&mut self, decision: &Decision) -> String {
         match decision {
             Decision::Admit(admit) => {
@@ -278,7 +278,8 @@ impl Model {
         }
     }
 
-    /// Checks that a policy falls back and returns by turns, for the stated reason, and has learnt from known tasks.
+    /// Checks that falls and returns of a policy alternate, with the right reasons, and that it has learnt from known
+    /// tasks.
     fn check_trust(&mut self, fell: &FellBack) {
         assert_eq!((fell.policy.as_str(), fell.has_returned), ("linucb", self.tasks.has_fallen), "{fell:?}");
         assert!(self.tasks.known.contains_key(&fell.task), "{fell:?}");
@@ -299,7 +300,7 @@ impl Model {
         quotas.find(|quota| quota.name == name).expect("the quota is configured")
     }
 
-    /// Tasks of a quota and of those below it.
+    /// Tasks of a quota and of the quotas below it.
     fn tasks_of(&self, quota: &Quota) -> i32 {
         let is_below = |tenant: &str| {
             let own = self.config.risk.queues.quotas.iter().find(|known| known.name == tenant);
@@ -308,8 +309,8 @@ impl Model {
         self.tasks.known.values().filter(|task| is_below(&task.arrived.tenant)).count() as i32
     }
 
-    /// Checks quotas. Limits hold after an admission. A tenant refused for the sake of others has what it is guaranteed
-    /// and does not lend.
+    /// Checks quotas. Limits hold after an admission. A tenant that is refused because of others' guarantees has at
+    /// least its own guarantee, less the part that it lends.
     pub(super) fn check_quotas(&self, arrived: &TaskArrived, decision: &Decision) {
         let quotas = &self.config.risk.queues.quotas;
         match decision {
@@ -341,7 +342,7 @@ impl Model {
         slices.filter(|slice| slice.task == task).count() as i32
     }
 
-    /// Marks the slices of a task that is gone.
+    /// Marks the slices of a task that is no longer known.
     fn forget_slices(&mut self, task: TaskId) {
         let slices = self.lanes.iter_mut().flat_map(ModelLane::slices_mut);
         slices.filter(|slice| slice.task == task).for_each(|slice| slice.task = -1);
@@ -362,7 +363,8 @@ impl Model {
         let mut next = task.arrived.first_unit;
         for share in &split.shares {
             assert_eq!(share.from, next, "shares are consecutive");
-            // The sum leaves out scores of lanes that get nothing, so quotas by it are at least the true ones.
+            // The sum leaves out scores of lanes that get no units, so quotas computed with it are at least the true
+            // ones.
             assert!((share.to - share.from - 1) * total <= task.arrived.units * share.score, "{split:?}");
             next = share.to;
             let slots = task.slots(share.from, share.to);
@@ -402,7 +404,7 @@ impl Model {
         let chosen = &self.tasks.known[&slice.task];
         let arrived = &chosen.arrived;
         assert_eq!((slice.class, &slice.tenant), (arrived.class, &arrived.tenant));
-        // With a quantum, tasks of a tenant take turns, and every sixteenth slice may go to a less urgent class.
+        // With a quantum, a tenant's tasks take turns, and every sixteenth slice may go to a less urgent class.
         let takes_turns = self.config.risk.quantum_ns > 0;
         let is_aged = slice.reason == SliceReason::Aged;
         let is_turn = (takes_turns && slice.slice % 16 == 15) || is_aged;
@@ -421,7 +423,7 @@ impl Model {
         }
         let chosen = &self.tasks.known[&slice.task];
         for other in self.tasks.known.values().filter(|other| other.is_for(lane)) {
-            // Tasks that begin as a gang begin whatever else one of their lanes could do.
+            // A gang begins on all its lanes, even if one of them has another task to begin.
             let gang = arrived.gang && !chosen.is_whole;
             assert!(other.arrived.class >= slice.class || gang || is_turn, "a higher class waits");
             let same_class = other.arrived.class == slice.class && !gang && !is_turn && !is_drawn;
@@ -430,7 +432,7 @@ impl Model {
             match self.config.risk.policy.as_str() {
                 "earliest-deadline" => assert!(!same_class || due <= other_due, "an earlier deadline waits"),
                 "first-come" => assert!(!same_class || due.1 <= other_due.1, "an earlier task waits"),
-                // These policies use predictions.
+                // The order of these policies depends on predictions.
                 "least-laxity" | "lp-price" => {}
                 _ => assert!(!same || due <= other_due || takes_turns, "an earlier deadline waits"),
             }
@@ -467,8 +469,8 @@ impl Model {
         worker.slice_begun_ns = self.at_ns;
     }
 
-    /// A lane begins a slice of a critical task beside another slice. The other is of no critical task; if the lane has
-    /// ticks too, the slice uses its reserve.
+    /// A lane begins a critical slice in addition to another slice, which must not be critical. If the lane has ticks
+    /// too, the critical slice uses its reserve.
     fn execute_past(&mut self, slice: &RunSlice) {
         let lane = &self.lanes[slice.lane as usize];
         assert!(lane.ready && self.may_be_passed(lane), "a slice goes to a lane that has one");
@@ -479,7 +481,7 @@ impl Model {
         }
     }
 
-    /// True if a lane has a slice that one of a critical task may pass.
+    /// True if a lane has a slice that a critical one may pass.
     fn may_be_passed(&self, lane: &ModelLane) -> bool {
         let is_urgent = |slice: &RunSlice| slice.task >= 0 && slice.class == TaskClass::Critical;
         lane.passed.is_none() && lane.slice.as_ref().is_some_and(|slice| !is_urgent(slice))
@@ -489,7 +491,7 @@ impl Model {
         !self.lanes[lane as usize].in_flight.is_empty() || self.lane_heads(lane).next().is_some()
     }
 
-    /// Checks that a policy in the shadow chooses what the same policy in force has chosen.
+    /// Checks that a shadow policy makes the same choice as the same policy in force.
     fn check_shadow(&self, shadow: &Shadow) -> String {
         let Shadow { policy, task, lane, lane_instead, task_instead } = shadow;
         let name = &self.shadow.as_ref().expect("nobody asked for a shadow").policies[*policy as usize];
@@ -499,9 +501,9 @@ impl Model {
             name if name.is_empty() => "fair".to_owned(),
             name => name,
         };
-        // Turns go on with each choice, but a policy in the shadow is not asked at each.
+        // Turns advance with each choice, but a shadow policy is not asked at each.
         let is_same = plain(name) == in_force && !name.contains("robin") && self.config.risk.explore_ppm == 0;
-        // A shadow policy sees only the first tasks of a queue.
+        // A shadow policy considers only the first tasks of a queue.
         let sees_all = self.tasks.known.len() <= 32;
         match (lane_instead, task_instead) {
             (Some(instead), None) => {
@@ -524,7 +526,7 @@ impl Model {
         self.config.risk.policy.strip_prefix("dqn:")
     }
 
-    /// Checks that a drawn choice has a low probability, and any other one a high probability.
+    /// Checks that a drawn choice has a low probability, and any other choice a high one.
     fn check_propensity(&self, reason: SliceReason, propensity_ppm: i32) {
         let explore_ppm = self.config.risk.explore_ppm;
         let expected = match reason {
@@ -536,7 +538,8 @@ impl Model {
         assert!(explore_ppm > 0 || propensity_ppm == 1_000_000);
     }
 
-    /// A lane that has ticks begins a slice. It has no other slice, and uses its reserve, for a task that may use it.
+    /// Begins a slice on a lane with ticks. The lane must have no other slice and an available reserve, and the task
+    /// must be allowed to use it.
     fn execute_beside(&mut self, slice: &RunSlice) {
         let lane = &self.lanes[slice.lane as usize];
         assert!(lane.ready && lane.slice.is_none(), "a slice goes to a lane that has one");
@@ -546,7 +549,7 @@ impl Model {
         self.tasks.beside.insert(slice.lane, (self.at_ns, None));
     }
 
-    /// Time at which a lane may begin a slice beside ticks.
+    /// Time at which a lane may begin a slice in addition to ticks.
     fn reserve_ns(&self, lane: LaneId) -> i64 {
         let percent = i128::from(self.config.risk.critical_percent);
         match self.tasks.beside.get(&lane) {
@@ -556,7 +559,7 @@ impl Model {
         }
     }
 
-    /// Checks the decisions that some inputs require, whatever else they bring.
+    /// Checks the decisions that some inputs require, whatever else they cause.
     pub(super) fn check_tasks_owed(&mut self, input: &Input, decisions: &[Decision]) {
         for decision in decisions {
             let Decision::Split(Split { task, gang: true, shares, .. }) = decision else { continue };
@@ -575,7 +578,7 @@ impl Model {
         );
     }
 
-    /// Checks after every step that no lane rests while there is work for it.
+    /// Checks after every step that no lane is idle while there is work for it.
     pub(super) fn check_tasks_rest(&self) {
         let known = &self.tasks.known;
         assert_eq!(self.scheduler.tasks_known(), known.len());
@@ -625,7 +628,7 @@ impl Model {
         }
     }
 
-    /// Adds an arriving task once the scheduler has admitted it, before its other decisions.
+    /// Adds an arriving task after its admission, before the step's other decisions.
     pub(super) fn know_task(&mut self, arrived: &TaskArrived) {
         let is_whole = arrived.gang || self.config.risk.split != SplitPolicy::Dynamic;
         let units = vec![Unit::Open(None); arrived.units as usize];

@@ -1,8 +1,8 @@
-//! Doc comments as text for readers of a schema, who have no links to follow.
+//! Doc comments as plain text for readers of a schema.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// Returns the doc comment of an item as one line, without the marks of links and code.
+/// Returns the doc comment of an item as one line, without the markup of links and code.
 pub(crate) fn doc_of(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(named) if named.path.is_ident("doc") => match &named.value {

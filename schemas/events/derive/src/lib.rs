@@ -1,5 +1,5 @@
-//! `#[derive(Wire)]` makes a record's Avro bytes from its type's declaration, and its schema from that and the type's
-//! doc comments. So a record is declared once.
+//! `#[derive(Wire)]` derives a record's Avro encoding from its type's declaration, and its schema from that and the
+//! type's doc comments. So a record is declared once.
 //!
 //! The crate must not know any record.
 
@@ -26,12 +26,12 @@ const VARIANTS_MAX: usize = 64;
 /// fields are the last. `put_version` and `get_version` write and read the fields of a version, in nested records too.
 ///
 /// `#[wire(default = "JSON")]` on a field is its value in records written without it, and must be the type's `Default`.
-/// On an enum it is the variant for symbols that a reader does not know. A field with `#[wire(skip)]` is not part of
-/// the record, and is read as its type's default. A field with `#[wire(flatten)]` has a record as its type, whose
-/// newest version's fields take its place. A field with `#[wire(flatten_nullable)]` has an optional record as its type,
-/// which derives `Flat`. The fields in its place are those of this record's version, and null if it is missing. A field
-/// with `#[wire(fields = NAME)]` is an array; the array of declarations `NAME`, of the same length, gives the fields in
-/// its place.
+/// On an enum, it is the variant that a reader uses for unknown symbols. A field with `#[wire(skip)]` is not part of
+/// the record, and is read as its type's default. A field with `#[wire(flatten)]` has a record as its type; the fields
+/// of the record's newest version replace it. A field with `#[wire(flatten_nullable)]` has an optional record as its
+/// type, which derives `Flat`. The fields that replace it are those of this record's version, and null if it is
+/// missing. A field with `#[wire(fields = NAME)]` is an array; the array of declarations `NAME`, of the same length,
+/// gives the fields that replace it.
 #[proc_macro_derive(Wire, attributes(wire))]
 pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -60,15 +60,15 @@ pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     implemented.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Implements `crate::shape::Shaped` and `crate::wire::Flat` for a struct that is flattened in another record, where it
-/// may be missing.
+/// Implements `crate::shape::Shaped` and `crate::wire::Flat` for a struct that is flattened in another record and may
+/// be missing there.
 ///
-/// Each field of the first version is nullable there, and null if the struct is missing. At least one of them shows
-/// that the struct is present: it is neither an `Option` nor, with `#[wire(fields = NAME)]`, an array of them. A field
-/// with `#[wire(since = N)]`, where `N` is a version of the outer record's schema, keeps its own type. Its default must
-/// be the type's `Default`, which it has if the struct is missing. `flatten`, `flatten_nullable` and `skip` are
-/// refused. `#[wire(check = PATH)]` on the struct names a function that checks each value read, and returns the text of
-/// an error.
+/// Each field of the first version is nullable in the other record, and null if the struct is missing. At least one of
+/// them shows that the struct is present: it is neither an `Option` nor, with `#[wire(fields = NAME)]`, an array of
+/// them. A field with `#[wire(since = N)]`, where `N` is a version of the outer record's schema, keeps its own type.
+/// Its default must be the type's `Default`, which is its value if the struct is missing. `flatten`, `flatten_nullable`
+/// and `skip` are refused. `#[wire(check = PATH)]` on the struct names a function that checks each value that is read,
+/// and returns an error text.
 #[proc_macro_derive(Flat, attributes(wire))]
 pub fn derive_flat(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -1,4 +1,4 @@
-//! Structs as records: their fields one after the other, in the order of their declaration.
+//! Structs as records: their fields in the order of their declaration.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -35,7 +35,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Returns the code of its part in the schema; `None` for a skipped field.
+    /// Returns the code of the field's part in the schema; `None` for a skipped field.
     fn shape(&self) -> Option<TokenStream> {
         let Self { kind, doc, said, .. } = self;
         let shape = quote! { <#kind as crate::shape::Shaped>::SHAPE };
@@ -56,7 +56,8 @@ impl<'a> Member<'a> {
         })
     }
 
-    /// True if a flattened record may have it: without a default in the first version, and with one in later versions.
+    /// True if the field is allowed in a flattened record: it has no default in the first version, and has one in later
+    /// versions.
     fn may_be_flat(&self) -> bool {
         match self.said.place {
             Layout::Field => (self.said.since == 1) == self.said.default.is_none(),
@@ -74,7 +75,7 @@ impl<'a> Member<'a> {
         Some(quote! { const _: () = assert!(#fields.len() == #length); })
     }
 
-    /// True if the field shows that a flattened record is present: it is not null in a present record, and has no
+    /// True if the field shows that a flattened record is present: it is never null in a present record, and has no
     /// default.
     fn is_given(&self) -> bool {
         matches!(self.said.place, Layout::Field) && self.said.default.is_none() && !is_option(self.kind)
@@ -94,7 +95,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Returns the expression that reads it.
+    /// Returns the expression that reads the field.
     fn get(&self) -> TokenStream {
         let kind = self.kind;
         let get = match self.said.place {
@@ -114,7 +115,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Returns `statement`, under the condition that the written version has the field.
+    /// Returns `statement`, to be executed only if the written version has the field.
     fn if_written(&self, statement: &TokenStream) -> TokenStream {
         match self.said.since {
             1 => quote! { #statement },
@@ -157,7 +158,8 @@ fn shaped(input: &DeriveInput, members: &[Member<'_>]) -> TokenStream {
     }
 }
 
-/// Returns the lifetime of the datum, which is the type's own if it has one, and the parameters of an implementation.
+/// Returns the lifetime of the datum, and the parameters of an implementation. The lifetime is the type's own, if it
+/// has one.
 fn datum(generics: &Generics) -> (Lifetime, Generics) {
     let mut parameters = generics.clone();
     if let Some(own) = generics.lifetimes().next() {
@@ -226,7 +228,8 @@ pub(crate) fn flat(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, 
         };
         member.if_written(&put)
     });
-    // Fields of the first version are null, and written at once.
+    // If the record is missing, fields of the first version are null, and their nulls are written together; later
+    // fields have their defaults.
     let (first, later): (Vec<_>, Vec<_>) = members.iter().partition(|member| member.said.since == 1);
     let nulls = first.iter().map(|member| match &member.said.place {
         Layout::Fields(fields) => quote! { #fields.len() },

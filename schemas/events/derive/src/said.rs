@@ -7,7 +7,7 @@ pub(crate) struct Said {
     pub(crate) default: Option<String>,
     /// `since = …`: the first version of the schema with the field.
     pub(crate) since: u32,
-    /// `check = …`: the function called with each record that is read.
+    /// `check = …`: the function that is called with each record that is read.
     pub(crate) check: Option<Path>,
     pub(crate) place: Layout,
 }
@@ -16,23 +16,23 @@ pub(crate) struct Said {
 pub(crate) enum Layout {
     /// A field of the record.
     Field,
-    /// `flatten`: the fields of the record that is its type.
+    /// `flatten`: the fields of the record that is the field's type.
     Flattened,
-    /// `flatten_nullable`: the fields of the optional record that is its type.
+    /// `flatten_nullable`: the fields of the optional record that is the field's type.
     FlattenedNullable,
-    /// `fields = …`: fields of an array, which are declared elsewhere.
+    /// `fields = …`: one field for each item of an array, declared elsewhere.
     Fields(Path),
     /// `skip`: no field.
     Skipped,
 }
 
-/// Words allowed in `#[wire(…)]` on a field.
+/// Words that `#[wire(…)]` allows on a field.
 pub(crate) const OF_FIELDS: &[&str] = &["default", "since", "flatten", "flatten_nullable", "fields", "skip"];
-/// Words allowed on an enum.
+/// Words that it allows on an enum.
 pub(crate) const OF_ENUMS: &[&str] = &["default"];
-/// Words allowed on a record that is flattened.
+/// Words that it allows on a flattened record.
 pub(crate) const OF_FLAT: &[&str] = &["check"];
-/// No words.
+/// No words: the attribute is not allowed.
 pub(crate) const NOTHING: &[&str] = &[];
 
 impl Said {

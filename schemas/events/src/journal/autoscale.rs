@@ -35,7 +35,7 @@ pub struct AutoscaleConfig {
     pub hold_windows: i32,
     /// Time in which waiting work is to be done, in nanoseconds.
     pub clear_ns: i64,
-    /// Time from the wish for a lane until it works, in nanoseconds. Forecasts look ahead this far.
+    /// Time from the request for a lane until the lane works, in nanoseconds. Forecasts look ahead by this time.
     pub start_ns: i64,
     /// Number of windows in a season of arrivals, such as a day; 0: the scheduler finds the season.
     pub season_windows: i32,
@@ -47,7 +47,7 @@ pub struct AutoscaleConfig {
 }
 
 impl Default for AutoscaleConfig {
-    /// Windows of a minute, starts within two minutes, and a season found from the data.
+    /// Windows of a minute, starts of lanes within two minutes, and a season found from the data.
     fn default() -> Self {
         Self {
             policy: AutoscalePolicy::Reactive,
@@ -90,8 +90,7 @@ pub struct Scale {
     /// Greatest load that is forecast until a lane that is started now works, in millionths of a lane; null if there is
     /// no forecast.
     pub forecast_e6: Option<i64>,
-    /// Mean error of forecasts that look as far ahead, in millionths of the mean load; null if too few could be
-    /// compared.
+    /// Mean error of forecasts for that time ahead, in millionths of the mean load; null if too few could be compared.
     pub error_ppm: Option<i64>,
     /// Distance of the arrived load from its forecast, in thousandths of a robust standard deviation; null if too
     /// little is known.

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::{LaneId, LaneKind, RiskConfig};
 use crate::wire::Wire;
 
-/// Limits and weights of the scheduler. `Started` records them, so that a journal explains itself.
+/// Limits and weights of the scheduler. `Started` records them, so that a journal is self-contained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SchedulerConfig {
-    /// Placement policy: `NAME` or `NAME@VERSION`, and optionally `/BYTES`. `BYTES` is about the most that one step
-    /// decides, in bytes of the journal.
+    /// Placement policy: `NAME` or `NAME@VERSION`, and optionally `/BYTES`. `BYTES` is the approximate maximum size of
+    /// one step's decisions, in bytes of the journal.
     pub placement_policy: String,
     /// Seed of the policy's random streams. A draw is a hash of the stream and a counter.
     pub placement_seed: i64,
@@ -83,8 +83,8 @@ pub struct LaneSpec {
     pub lane: LaneId,
     /// Name of the device, such as `cpu:0`.
     pub device: String,
-    /// Relative speed, for weighted placement; equal lanes have equal weights. 0: the lane stands by. It gets groups
-    /// only if no lane with a weight is ready, or if their route names its kind.
+    /// Relative speed, for weighted placement; equal lanes have equal weights. With 0, the lane gets groups only if no
+    /// lane with a weight is ready, or if their route names its kind.
     pub weight: i32,
     /// Class of the lane; speeds are learnt by class. Lanes of one class are alike: GPUs of one model and MIG profile,
     /// or the processor with one instruction set. Empty: the class is the lane's kind.
@@ -123,7 +123,7 @@ pub enum Link {
 }
 
 impl LaneSpec {
-    /// Returns a lane with its device and weight, and nothing else known.
+    /// Returns a lane with a device and a weight; all other fields are unknown.
     pub fn new(lane: LaneId, device: impl Into<String>, weight: i32) -> Self {
         let device = device.into();
         Self {
@@ -137,7 +137,7 @@ impl LaneSpec {
         }
     }
 
-    /// Returns the place of the lane's state, by its device's name.
+    /// Returns the lane's kind, the place of its state, by its device's name.
     pub fn kind(&self) -> LaneKind {
         match self.device.split(':').next() {
             Some("cpu") => LaneKind::Host,

@@ -63,7 +63,7 @@ pub enum Decision {
     /// The number of lanes wanted has changed, with the figures behind it. A load is a number of lanes that work
     /// without pause.
     Scale(Scale),
-    /// Choice of a policy in the shadow, beside a choice that was made. It has no effect.
+    /// Choice of a shadow policy, recorded with the choice that was made. It has no effect.
     Shadow(Shadow),
 }
 
@@ -86,7 +86,7 @@ pub struct Candidate {
 pub enum ExclusionReason {
     /// The lane is lost.
     Lost,
-    /// The lane has its maximum number of groups, which is 0 while it stands by and another lane is ready.
+    /// The lane has its maximum number of groups, which is 0 for a lane of weight 0 while another lane is ready.
     Full,
     /// The lane is not of the kind that the route names.
     Slower,
@@ -167,13 +167,13 @@ pub enum LaneKind {
     Device,
 }
 
-/// Comparison of processor lanes and GPU lanes for a group: predicted times for the rows that go to lanes together with
-/// its own.
+/// Comparison of processor lanes and GPU lanes for a group: predicted times for the group's rows and the rows
+/// dispatched together with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Route {
     /// Kind of lane that is predicted to be faster, or was when the group was released.
     pub kind: LaneKind,
-    /// Smoothed number of rows that all lanes of the group's kind got together with it.
+    /// Smoothed number of rows that all lanes of the group's kind got at the same time, including the group's own.
     pub rows: i64,
     /// Least number of such rows at which GPU lanes are predicted to be faster; null if there is none.
     #[wire(default = "null")]
@@ -201,7 +201,7 @@ pub struct Take {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ReleaseReason {
-    /// The lane had nothing to do.
+    /// The lane was idle.
     Idle,
     /// As many rows wait as a batch may have.
     Full,
@@ -321,7 +321,7 @@ pub struct Imbalance {
     pub to_load_ns: i64,
     /// Decrease of the load of the busier of the two lanes, over one window, in nanoseconds.
     pub gain_ns: i64,
-    /// Smoothed time of moves between lanes that are as close, in nanoseconds.
+    /// Smoothed time of moves between lanes of the same closeness, in nanoseconds.
     pub cost_ns: i64,
     /// Number of windows in a row in which a move of the group gained more than twice its cost.
     pub windows: i64,
@@ -339,7 +339,7 @@ pub enum ReleaseCause {
     Breaker,
     /// The placement policy would choose another lane now.
     Rebalance,
-    /// Another lane has less to do.
+    /// Another lane has less load.
     Balance,
 }
 

@@ -64,8 +64,8 @@ pub enum Input {
     Sampled(Box<Sampled>),
     /// An operator's command, as read from its topic. `Controlled` answers it.
     Control(Control),
-    /// State of the scheduler before this entry, from which a replay may begin. A large state takes several entries in
-    /// a row, and is that before the first of them.
+    /// State of the scheduler before this entry, from which a replay may begin. A large state is split over consecutive
+    /// entries, and is the state before the first of them.
     Checkpoint(Checkpoint),
     /// Outcome of an attempt to commit a transaction of this process. It is in a later transaction, so the last outcome
     /// of a process life is missing.
@@ -179,8 +179,8 @@ pub struct Control {
     pub command: ControlCommand,
 }
 
-/// State of the scheduler before this entry, from which a replay may begin. A large state takes several entries in a
-/// row, and is that before the first of them.
+/// State of the scheduler before this entry, from which a replay may begin. A large state is split over consecutive
+/// entries, and is the state before the first of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Checkpoint {
     /// Configuration with which the process began; null in all parts but the first.
@@ -239,7 +239,7 @@ impl Wire<'_> for StateBytes {
 pub struct Positions {
     /// Consumer group of the process.
     pub group: String,
-    /// True if the writer knew all entries of the journal: none was removed before an entry like this one was written.
+    /// True if the writer knew all entries of the journal: none was removed before its positions were recorded.
     pub is_whole: bool,
     /// Partitions that transactions of this journal have moved, ascending.
     pub partitions: Vec<Position>,

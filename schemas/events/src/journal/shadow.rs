@@ -1,20 +1,20 @@
-//! Shadow policies of tasks: their choices are recorded beside those of the policy that decides.
+//! Shadow policies of tasks: their choices are recorded with those of the deciding policy.
 
 use serde::{Deserialize, Serialize};
 
 use super::{LaneId, TaskId};
 use crate::wire::Wire;
 
-/// Task policies in the shadow: they are asked beside the policy that decides, and decide nothing.
+/// Shadow policies of tasks: their choices are recorded with those of the deciding policy, and have no effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct ShadowConfig {
     /// Names of the policies, as in `risk.policy`.
     pub policies: Vec<String>,
-    /// Interval of the questions, at least 1: the policies are asked at one choice in `every`.
+    /// Interval of recorded choices, at least 1: the policies are asked at one choice in `every`.
     pub every: i32,
 }
 
-/// Choice of a policy in the shadow, beside a choice that was made. It has no effect.
+/// Choice of a shadow policy, recorded with the choice that was made. It has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Shadow {
     /// Index of the policy in `policies` of `ShadowConfig`, from 0.

@@ -62,7 +62,7 @@ pub struct RiskConfig {
 }
 
 impl Default for RiskConfig {
-    /// The schema's default of each field.
+    /// The defaults of the schema's fields.
     fn default() -> Self {
         Self {
             slice_ns: 500_000,
@@ -496,7 +496,7 @@ pub struct Finish {
 pub struct Drift {
     /// Number of the slice that showed the drift.
     pub slice: i64,
-    /// Number of its lane, which stands for its class.
+    /// Number of the slice's lane; the drift concerns the lane's class.
     pub lane: LaneId,
     /// Key under which the speed of the task's units is learnt.
     pub rate_key: String,
@@ -516,7 +516,7 @@ pub struct FellBack {
     pub policy: String,
     /// True if the learned policy decides again.
     pub has_returned: bool,
-    /// Number of the task whose completion showed it.
+    /// Number of the task whose completion caused the change.
     pub task: TaskId,
     /// Error of the policy at this completion. On a return: its mean error in the last window.
     pub error_milli: i64,

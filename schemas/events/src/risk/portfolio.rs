@@ -1,4 +1,4 @@
-//! Questions about a portfolio: its risk, or optimal weights.
+//! Requests about a portfolio: its risk, or optimal weights.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! Questions about risk: `schemas/avro/risk_request.avsc`, and as JSON. This file has options in closed form; the files
-//! beside it have the other problems.
+//! Risk requests: `schemas/avro/risk_request.avsc`, and as JSON. This file has options in closed form; the files beside
+//! it have the other problems.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -49,7 +49,7 @@ pub struct RiskRequest {
 }
 
 impl RiskRequest {
-    /// Returns the oldest version of the schema that is still written and has its problem.
+    /// Returns the oldest version of the schema that is still written and has the request's problem.
     pub fn schema(&self) -> KnownSchema {
         match &self.problem {
             problem if problem.is_of_version_5() => known::RISK_REQUEST,
@@ -277,7 +277,7 @@ macro_rules! problems {
         }
 
         impl RiskProblem {
-            /// Returns its `type` in JSON.
+            /// Returns the problem's `type` in JSON.
             pub fn type_name(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => $name,)+
@@ -316,7 +316,7 @@ problems! {
 }
 
 impl RiskProblem {
-    /// Returns its assets; a sweep has none.
+    /// Returns the problem's assets; a sweep has none.
     pub fn assets(&self) -> &[Asset] {
         match self {
             Self::Options(problem) => &problem.assets,
@@ -330,7 +330,7 @@ impl RiskProblem {
         }
     }
 
-    /// True if it needs version 5 of the schema.
+    /// True if the problem needs version 5 of the schema.
     fn is_of_version_5(&self) -> bool {
         let is_new = match self {
             Self::Contracts(_) => true,

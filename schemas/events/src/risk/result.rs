@@ -1,4 +1,4 @@
-//! Answers to questions about risk: `schemas/avro/risk_result.avsc`, and as JSON.
+//! Risk results: `schemas/avro/risk_result.avsc`, and as JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +44,8 @@ pub struct RiskResult {
     pub node: String,
     /// Sequence number of the journal entry that admitted or refused it; -1 if the scheduler was not asked.
     pub decision_sequence: i64,
-    /// Estimated time of one core for the request, in nanoseconds: a function of the request. 0 if it was refused
-    /// before the estimate.
+    /// Estimated computing time of the request on one core, in nanoseconds: a function of the request. 0 if it was
+    /// refused before the estimate.
     #[serde(default)]
     #[wire(default = "0")]
     pub cost_ns: i64,
@@ -70,14 +70,14 @@ pub struct RiskResult {
 }
 
 impl RiskResult {
-    /// Returns the oldest version of the schema that is still written and has its answer.
+    /// Returns the oldest version of the schema that is still written and has the result's answer.
     pub fn schema(&self) -> KnownSchema {
         known::RISK_RESULT
     }
 }
 
-/// Number of the rules by which requests are answered. A change of an answer takes the next number. A rerun then
-/// answers results of other numbers by their own rules, or refuses them with the number.
+/// Number of the rules by which requests are answered. If an answer changes, the number rises. A replay then computes
+/// results of earlier numbers by their own rules, or refuses them and names the number.
 pub const RULES: i32 = 1;
 
 /// Price and Greeks of each option.

@@ -1,4 +1,4 @@
-//! Questions about an option that is simulated.
+//! Requests about an option that is simulated.
 
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,8 @@ pub struct Asian {
     pub strike: f64,
 }
 
-/// Payoff on the price at expiry, if a barrier was touched, or if it was not. The barrier is watched all the time.
+/// Payoff on the price at expiry, provided that a barrier was touched, or that it was not. The barrier is watched all
+/// the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -131,7 +132,8 @@ pub enum Contract {
     European(European),
     /// Payoff on the arithmetic mean of the prices at the ends of all steps.
     Asian(Asian),
-    /// Payoff on the price at expiry, if a barrier was touched, or if it was not. The barrier is watched all the time.
+    /// Payoff on the price at expiry, provided that a barrier was touched, or that it was not. The barrier is watched
+    /// all the time.
     Barrier(Barrier),
     /// Payoff on the greatest or the least price, watched all the time. Fixed calls and floating puts use the greatest
     /// price, fixed puts and floating calls the least.

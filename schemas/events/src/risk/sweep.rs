@@ -1,4 +1,4 @@
-//! Questions about trading rules.
+//! Requests about trading rules.
 
 use serde::{Deserialize, Serialize};
 

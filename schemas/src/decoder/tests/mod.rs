@@ -1,4 +1,5 @@
-//! Foreign writer schemas: fields moved, added, left out, made nullable. The columns are the same on every way.
+//! Foreign writer schemas: fields moved, added, left out, made nullable. The columns are the same with each way of
+//! reading.
 
 mod variants;
 
@@ -18,14 +19,14 @@ type Json = serde_json::Value;
 /// The way of reading a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// The way that a decoder takes.
+    /// The way that the decoder chooses.
     Plan,
-    /// The steps of the plan, for the published schema too.
+    /// The steps of the plan, also for the published schema.
     Steps,
     Arrow,
 }
 
-/// Returns a decoder with this schema alone.
+/// Returns a decoder with only this schema.
 fn decoder(text: &str, way: Way) -> TickDecoder {
     let schema = Schema::parse_str(text).expect("a schema");
     let fingerprint = rabin(&schema);
@@ -57,7 +58,7 @@ fn written(text: &str, fields: &HashMap<String, Value>) -> Vec<u8> {
     [&frame::header(rabin(&schema))[..], &datum.expect("a value of the schema")].concat()
 }
 
-/// Returns our value in the writer's type: narrower, or a branch of a union.
+/// Returns our value in the writer's type, which may be narrower, or a union.
 fn fitted(value: Value, schema: &Schema) -> Value {
     match (value, schema) {
         (value, Schema::Union(union)) => {
@@ -79,7 +80,7 @@ fn fitted(value: Value, schema: &Schema) -> Value {
     }
 }
 
-/// Returns some value for a field that is not ours.
+/// Returns some value for a field that the published schema does not have.
 fn filler(schema: &Schema) -> Value {
     match schema {
         Schema::Null => Value::Null,
@@ -128,7 +129,7 @@ fn tick_fields(tick: &Tick) -> HashMap<String, Value> {
     fields
 }
 
-/// Returns a batch with a reversed dictionary and one unused symbol, as other producers may write it.
+/// Returns a batch with a reversed dictionary and an unused symbol, as other producers may write it.
 fn batch_fields(ticks: &[Tick]) -> HashMap<String, Value> {
     let mut dictionary: Vec<&str> = ticks.iter().map(|tick| &*tick.symbol).chain(["UNUSED"]).collect();
     dictionary.sort_unstable();
@@ -193,7 +194,8 @@ fn without(tick: &Tick, left_out: &[&str]) -> Tick {
     }
 }
 
-/// Decodes the payloads with a decoder that already holds a row, and compares the result with the ticks or their error.
+/// Decodes the payloads with a decoder whose columns already contain a row, and compares the result with the ticks or
+/// their error.
 fn check(text: &str, way: Way, payloads: &[Vec<u8>], ticks: &[Tick], left_out: &[&str]) {
     let mut decoder = decoder(text, way);
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
@@ -211,7 +213,7 @@ fn check(text: &str, way: Way, payloads: &[Vec<u8>], ticks: &[Tick], left_out: &
     }
 }
 
-/// Returns the way that a decoder takes for a schema.
+/// Returns the way that the decoder chooses for a schema.
 fn takes(text: &str) -> Way {
     match decoder(text, Way::Plan).writers[0].plan {
         Plan::Arrow(_) => Way::Arrow,
@@ -219,8 +221,8 @@ fn takes(text: &str) -> Way {
     }
 }
 
-/// True if arrow-avro reads the schema. It reads a `timestamp-nanos` as a timestamp and not as a long, so the plan
-/// alone takes it.
+/// True if arrow-avro can read the schema. It reads a `timestamp-nanos` as a timestamp and not as a long, so only the
+/// plan can read it.
 fn arrow_reads(text: &str) -> bool {
     !text.contains("timestamp-nanos")
 }
@@ -260,7 +262,7 @@ proptest! {
         }
     }
 
-    /// On damaged records both ways accept the same ones and never panic; their errors may differ.
+    /// Both ways accept the same damaged records, and never panic; their errors may differ.
     #[test]
     fn both_ways_accept_the_same_damaged_records(
         ticks in prop::collection::vec(tick(), 1..5),
@@ -325,7 +327,7 @@ fn nulls_where_ours_has_none_are_refused() {
     let text = variant(tick_text(), |fields| field_mut(fields, "price_e9")["type"] = json!(["null", "long"]));
     let schema = Schema::parse_str(&text).expect("a schema");
     let mut payload = frame::header(rabin(&schema)).to_vec();
-    // Symbol A, TRADE, time 1, no receive time, no id, NONE, price null, and zeros.
+    // The values are: symbol A, TRADE, time 1, no receive time, no id, NONE, price null, and zeros.
     payload.extend([2, b'A', 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
     let error = decoder(&text, Way::Plan).decode(&payload, &mut symbols, &mut columns);
@@ -424,7 +426,7 @@ fn records_in_the_registrys_frame_are_the_same_ticks() {
         framed
     };
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
-    // Ids and fingerprints in mixed order, because both remember the last record's writer.
+    // The order mixes ids and fingerprints, because both remember the last record's writer.
     let order = [&single, &framed(&single, 1), &batch, &framed(&batch, 2), &framed(&single, 1), &single];
     let rows: Vec<_> = order.map(|payload| decoder.decode(payload, &mut symbols, &mut columns)).into();
     assert_eq!(rows, [Ok(1), Ok(1), Ok(3), Ok(3), Ok(1), Ok(1)]);

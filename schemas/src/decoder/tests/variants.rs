@@ -1,4 +1,4 @@
-//! Writer schemas made from the published ones.
+//! Writer schemas derived from the published ones.
 
 use serde_json::{Value as Json, json};
 
@@ -15,7 +15,7 @@ pub(super) fn field_mut<'a>(fields: &'a mut [Json], name: &str) -> &'a mut Json 
     fields.iter_mut().find(|field| field["name"] == name).expect("a field")
 }
 
-/// Fields of simple types that are not ours.
+/// Fields of simple types that the published schema does not have.
 fn more_fields() -> Vec<Json> {
     vec![
         json!({"name": "extra_null", "type": "null"}),
@@ -59,7 +59,7 @@ fn reverse_enums(fields: &mut [Json]) {
     }
 }
 
-/// Variants that have a plan, with the names of the fields that the writer leaves out.
+/// Variants that get a compiled plan, with the names of the fields that the writer leaves out.
 pub(super) fn planned(text: &str, array: bool) -> Vec<(String, &'static [&'static str])> {
     let of = |item: Json| if array { json!({"type": "array", "items": item}) } else { item };
     let mut variants: Vec<(String, &[&str])> = vec![
@@ -107,7 +107,7 @@ pub(super) fn planned(text: &str, array: bool) -> Vec<(String, &'static [&'stati
     variants
 }
 
-/// Variants that only a full reader reads.
+/// Variants that only a full Avro reader can read.
 pub(super) fn unplanned(text: &str, array: bool) -> Vec<String> {
     let of = |item: Json| if array { json!({"type": "array", "items": item}) } else { item };
     vec![
