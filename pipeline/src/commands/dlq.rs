@@ -87,7 +87,7 @@ fn row(letter: &Letter) -> [String; 6] {
     [letter.partition.to_string(), record.offset.to_string(), utc(record.timestamp_ns), reason, source, bytes]
 }
 
-/// Names the rows of its record that a letter is about; empty if it is about the whole record.
+/// Names the rows of the record that a letter is about; empty if it is about the whole record.
 fn rows_of(letter: &DeadLetter) -> String {
     match letter.rows[..] {
         [] => String::new(),
@@ -172,7 +172,7 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
     write_bytes(out, "value", &content.value)
 }
 
-/// Names the offset of a letter's record, or those of its batch.
+/// Names the offset of a letter's record, or the first and last offset of its batch.
 fn offsets(content: &DeadLetter, to: &str) -> String {
     match content.last_offset {
         None => content.offset.to_string(),

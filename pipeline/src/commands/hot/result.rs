@@ -32,7 +32,7 @@ pub fn table(state: &RequestState, now_ns: i64) -> String {
     text
 }
 
-/// Describes who answered, and after how long.
+/// Names the process that answered, and the time that it took.
 fn answered(record: &Value) -> String {
     let ns = |name: &str| record[name].as_i64().unwrap_or(0);
     let ms = |ns: i64| format!("{:.3} ms", ns as f64 / 1e6);
@@ -72,7 +72,7 @@ fn fields(outcome: &Value) -> String {
     parts.join("\n")
 }
 
-/// Formats records of the same fields, one a line, with texts first.
+/// Formats records with the same fields, one a line, with text fields first.
 fn records(items: &[Value]) -> String {
     let none = Map::new();
     let first = items.first().and_then(Value::as_object).unwrap_or(&none);

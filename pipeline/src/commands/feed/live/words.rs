@@ -43,7 +43,7 @@ pub fn cuts(cuts: &[Cut]) -> Vec<String> {
     lines
 }
 
-/// Describes a cut, and what is missing by it.
+/// Describes a cut and the time that it left without ticks.
 pub fn cut(cut: &Cut) -> String {
     let Cut { time_ns, reason, symbols, unchecked, missing } = cut;
     let checked = symbols - unchecked;
@@ -65,7 +65,7 @@ pub fn cut(cut: &Cut) -> String {
     format!("connection cut at {}: {reason}: {found}{unknown}", utc(*time_ns))
 }
 
-/// Describes the first gaps, one a line, and all in one.
+/// Describes the first gaps, one a line, and then all gaps in one line.
 pub fn gaps(first: &[TradeGap], counts: &LiveCounts) -> Vec<String> {
     let mut lines: Vec<String> = first.iter().map(gap).collect();
     if counts.gaps > lines.len() as u64 {

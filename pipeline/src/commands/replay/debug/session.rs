@@ -16,11 +16,11 @@ use crate::commands::columns::utc;
 /// Longest wait for a key before signals are checked again.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Steps until a key or a signal ends it, and restores the terminal.
+/// Steps through the journal until a key or a signal ends the session, and restores the terminal.
 pub fn run(stepper: &mut Stepper<'_>, args: &DebugArgs, source: &str) -> anyhow::Result<()> {
     let interrupt = Interrupt::install()?;
     let _restored = Restored;
-    // A panic restores the terminal too, before its message.
+    // The panic hook restores the terminal before the panic's message, too.
     let terminal = ratatui::try_init()?;
     let app = App::new(args.condition.clone());
     let mut session =
@@ -37,7 +37,7 @@ struct Restored;
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        // A closed terminal needs no restoring.
+        // A closed terminal need not be restored.
         drop(ratatui::try_restore());
     }
 }
@@ -49,7 +49,7 @@ struct Session<'s, 'a> {
     view: View,
     source: &'s str,
     interrupt: Interrupt,
-    /// True if a key asked for the end during a long search.
+    /// True if a key asked to quit during a long search.
     quits: bool,
 }
 
@@ -159,7 +159,7 @@ impl Session<'_, '_> {
         self.explain()
     }
 
-    /// Adds the explanation of the chosen decision, if it is wanted.
+    /// Adds the explanation of the chosen decision, if it is shown.
     fn explain(&mut self) -> anyhow::Result<()> {
         self.view.explanation = None;
         if self.app.explains {
@@ -178,7 +178,7 @@ fn place(bound: Bound) -> String {
     }
 }
 
-/// Shows the progress of a search. Returns the key pressed meanwhile, which stops it.
+/// Shows the progress of a search. Returns a key pressed meanwhile, which stops the search.
 fn show_progress(
     terminal: &mut DefaultTerminal,
     app: &App,
