@@ -1,6 +1,6 @@
 //! `warptape tail`: prints the records of a topic, decoded, as they come.
 //!
-//! An undecodable record is printed with the reason, and does not end the command.
+//! A record that cannot be decoded is printed with the reason; the command continues.
 
 mod defaults;
 mod filter;
@@ -35,7 +35,7 @@ use crate::usage_error::UsageError;
 
 /// Longest poll before Ctrl-C is checked again.
 const POLL: Duration = Duration::from_millis(100);
-/// Records printed between two checks of Ctrl-C.
+/// Greatest number of records printed between two checks of Ctrl-C.
 const RECORDS_MAX: usize = 256;
 /// Approximate bytes printed between two checks.
 const BYTES_MAX: usize = 4 << 20;
@@ -63,7 +63,7 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         }
         if let Fetched::Records { source, records } = reader.poll(POLL, RECORDS_MAX, BYTES_MAX)? {
             for record in &records {
-                // Records written after the start lie after the requested end.
+                // With `--exit-at-end`, records written after the start are not printed.
                 if !args.exit_at_end || open.get(&source).is_some_and(|end| record.offset < *end) {
                     printer.print(source.partition, record)?;
                 }
@@ -79,7 +79,7 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds the topic of that name, which may include the prefix. A topic without the prefix belongs to others.
+/// Finds a topic by its name, with or without the configured prefix. Topics without the prefix are never found.
 fn find_topic(log: &dyn EventLog, name: &str, prefix: &str) -> anyhow::Result<TopicInfo> {
     let prefixed = format!("{prefix}{name}");
     let full = if name.starts_with(prefix) { name } else { &prefixed };
@@ -98,7 +98,7 @@ fn find_topic(log: &dyn EventLog, name: &str, prefix: &str) -> anyhow::Result<To
         .into())
 }
 
-/// Moves the reader to its first record. Returns the partitions with records before their present end.
+/// Moves the reader to its first record. Returns the end offset of each partition that still has records to print.
 fn seek(
     reader: &mut dyn Consumer,
     partitions: &[TopicPartition],
@@ -115,7 +115,7 @@ fn seek(
     Ok(open)
 }
 
-/// Drops the partitions that were read to their end; the last offset need not have a record.
+/// Drops the partitions that are read to their end. The last offset may have no record, so positions are compared.
 fn drop_finished(reader: &mut dyn Consumer, open: &mut BTreeMap<TopicPartition, i64>) -> anyhow::Result<()> {
     let mut finished = Vec::new();
     for (partition, end) in &*open {

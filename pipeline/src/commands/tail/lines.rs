@@ -12,13 +12,13 @@ use super::{BYTES_MAX, RECORDS_MAX, drop_finished, find_topic, rows, seek};
 use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
 
-/// Lines of a topic, up to its present end or on and on.
+/// Lines of a topic, up to its current end or without end.
 pub struct Lines {
     topic: String,
     symbol: Option<String>,
     exits_at_end: bool,
     reader: Box<dyn Consumer>,
-    /// Partitions with records before their present end.
+    /// End offset of each partition that has unread records before its current end.
     open: BTreeMap<TopicPartition, i64>,
     describer: Describer,
     ready: VecDeque<String>,
@@ -36,7 +36,7 @@ pub enum Polled {
 }
 
 impl Lines {
-    /// Opens the topic of this name, at its beginning or at its present end. With `exits_at_end`, lines end there.
+    /// Opens a topic at its beginning or at its current end. With `exits_at_end`, the lines stop at that end.
     pub fn open(
         settings: &Settings,
         topic: &str,
@@ -53,7 +53,7 @@ impl Lines {
         Ok(Self { topic: topic.name, symbol, exits_at_end, reader, open, describer, ready })
     }
 
-    /// Returns the next line, after a wait for it of about `timeout`.
+    /// Returns the next line; waits about `timeout` for it.
     pub fn poll(&mut self, timeout: Duration) -> anyhow::Result<Polled> {
         if let Some(line) = self.ready.pop_front() {
             return Ok(Polled::Line(line));

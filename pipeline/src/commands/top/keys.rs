@@ -5,9 +5,9 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::client::Subject;
 use super::model::{Mode, Model, Pane, Search, Why};
 
-/// Rows by which a page key moves.
+/// Number of rows by which a page key moves.
 const PAGE: isize = 10;
-/// Columns by which a key scrolls an explanation sideways.
+/// Number of columns by which a key scrolls an explanation sideways.
 const SHIFT: usize = 16;
 /// Greatest number of typed characters.
 const TYPED_MAX: usize = 200;
@@ -45,7 +45,7 @@ impl Model {
     pub fn key(&mut self, key: KeyEvent) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             match key.code {
-                // A terminal in raw mode does not turn it into a signal.
+                // In raw mode the terminal does not turn Ctrl-C into a signal.
                 KeyCode::Char('c') => return Action::Quit,
                 KeyCode::Char('l') => return Action::Repaint,
                 _ => {}
@@ -94,7 +94,7 @@ impl Model {
             KeyCode::Esc => return Action::Redraw,
             KeyCode::Enter => {
                 let found = self.matches(&search).get(search.chosen).map(|name| (*name).to_owned());
-                // A whole name may belong to a symbol outside the list.
+                // The user may type the whole name of a symbol outside the list.
                 let name = found.or_else(|| Some(search.typed.clone()).filter(|typed| !typed.is_empty()));
                 if let Some(name) = name {
                     self.choose_symbol(&name);

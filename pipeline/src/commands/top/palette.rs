@@ -14,32 +14,32 @@ impl Palette {
         if self.is_coloured { Style::new().fg(colour) } else { Style::new().add_modifier(without) }
     }
 
-    /// Something is as it should be.
+    /// Style of what is in order.
     pub fn good(self) -> Style {
         self.of(Color::Green, Modifier::empty())
     }
 
-    /// Something needs a look.
+    /// Style of what needs attention.
     pub fn warning(self) -> Style {
         self.of(Color::Yellow, Modifier::BOLD)
     }
 
-    /// Something is lost or wrong.
+    /// Style of what is lost or wrong.
     pub fn bad(self) -> Style {
         self.of(Color::Red, Modifier::BOLD).add_modifier(Modifier::BOLD)
     }
 
-    /// Titles and lines of measured values.
+    /// Style of titles and of lines of measured values.
     pub fn accent(self) -> Style {
         self.of(Color::Cyan, Modifier::empty())
     }
 
-    /// Headers of columns and other words beside values.
+    /// Style of column headers and of other words beside values.
     pub fn faint(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// The selected row.
+    /// Style of the selected row.
     pub fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }

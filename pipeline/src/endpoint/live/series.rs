@@ -1,4 +1,4 @@
-//! Closed bars and signals by symbol, for candles. Old ones go, so that memory is bounded.
+//! Closed bars and signals by symbol, for candles. Old ones are dropped to bound the memory.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,13 +8,13 @@ use warptape_schemas::{decimal_e9, decimal_text, decode_signal};
 
 use super::snapshot::{Candle, Candles, Signal as Shown, Symbol};
 
-/// Greatest number of symbols kept. Signals of further ones are counted alone.
+/// Greatest number of symbols kept. Signals of further symbols are only counted.
 const SYMBOLS_MAX: usize = 5_000;
-/// Greatest number of bars, and of other signals, kept of one series.
+/// Greatest number of bars, and of other signals, kept in one series.
 const BARS_MAX: usize = 200;
-/// Least number of bars kept of a series, however many series there are.
+/// Least number of bars kept in a series, however many series there are.
 const BARS_MIN: usize = 20;
-/// Number of bars over all series from which on each keeps fewer.
+/// Total number of bars in all series above which each series keeps fewer.
 const BARS_ALL_MAX: usize = 100_000;
 /// Greatest number of symbols in a snapshot.
 const SHOWN_MAX: usize = 100;
@@ -23,7 +23,7 @@ const SHOWN_MAX: usize = 100;
 #[derive(Default)]
 pub(super) struct Series {
     symbols: BTreeMap<String, OfSymbol>,
-    /// Series over all symbols.
+    /// Number of series of all symbols.
     count: usize,
 }
 
@@ -34,7 +34,7 @@ struct OfSymbol {
     bars: BTreeMap<String, OfBar>,
 }
 
-/// Records of one specification, oldest first, with partition and offset of each.
+/// Signals of one bar specification, oldest first, each with its partition and offset.
 #[derive(Default)]
 struct OfBar {
     bars: VecDeque<Vec<u8>>,
@@ -42,7 +42,7 @@ struct OfBar {
 }
 
 impl Series {
-    /// Keeps a signal, given with its encoded form.
+    /// Stores a signal and its encoded form.
     pub(super) fn see(&mut self, (partition, offset): (i32, i64), signal: &Signal<'_>, encoded: &[u8]) {
         if !self.symbols.contains_key(&*signal.symbol) {
             if self.symbols.len() >= SYMBOLS_MAX {
@@ -67,7 +67,7 @@ impl Series {
         }
     }
 
-    /// Returns the symbols with most signals.
+    /// Returns the symbols with the most signals, at most [`SHOWN_MAX`].
     pub(super) fn symbols(&self) -> Vec<Symbol> {
         let mut most: Vec<_> = self.symbols.iter().collect();
         most.sort_by_key(|(_, of)| std::cmp::Reverse(of.signals));
@@ -79,12 +79,12 @@ impl Series {
         shown.collect()
     }
 
-    /// Returns the partition of a symbol seen.
+    /// Returns the partition of a symbol; `None` if it has no signals here.
     pub(super) fn partition_of(&self, symbol: &str) -> Option<i32> {
         self.symbols.get(symbol).map(|of| of.partition)
     }
 
-    /// Returns the candles of a symbol; `None` if none were seen.
+    /// Returns the candles of a symbol; `None` if it has none.
     pub(super) fn candles(&self, symbol: &str, bar: &str) -> Option<Candles> {
         let of = self.symbols.get(symbol)?.bars.get(bar)?;
         let candles: Vec<Candle> = of.bars.iter().filter_map(|encoded| candle(encoded)).collect();
@@ -98,7 +98,7 @@ impl Series {
     }
 }
 
-/// Returns a signal as it is shown.
+/// Returns a signal in the form that is shown.
 pub(super) fn shown(place: String, signal: &Signal<'_>) -> Shown {
     Shown {
         place,
@@ -130,7 +130,7 @@ fn candle(encoded: &[u8]) -> Option<Candle> {
         close,
         volume,
         trades: bar.trades,
-        // JSON has no other numbers.
+        // JSON cannot represent infinities and NaN.
         indicators: fixed.chain(further).filter(|(_, value)| value.is_finite()).collect(),
     })
 }
@@ -141,7 +141,7 @@ fn prices(bar: &Bar) -> [String; 4] {
         Some(exact) => {
             [exact.open, exact.high, exact.low, exact.close].map(|price| decimal_text(price.0, 18))
         }
-        // A bar without exact prices has all of these.
+        // A bar without exact prices has all prices in units of 1e-9.
         None => {
             [bar.open_e9, bar.high_e9, bar.low_e9, bar.close_e9].map(|e9| decimal_e9(e9.unwrap_or_default()))
         }
