@@ -1,5 +1,5 @@
-//! Standard error, shared by log lines and a live display: a line goes above the display, which is drawn again below
-//! it.
+//! Standard error, shared by log lines and a live display: a line is written above the display, which is then drawn
+//! again.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,29 +12,29 @@ use crate::logging::LogFormat;
 /// Destination of log lines. Clones share the display.
 #[derive(Clone, Default)]
 pub struct Terminal {
-    /// Format of lines.
+    /// Format of log lines.
     format: LogFormat,
-    /// The present display, which the command itself draws; `None` if there is none.
+    /// The current display, which the command draws; `None` if there is none.
     display: Arc<Mutex<Option<MultiProgress>>>,
 }
 
 impl Terminal {
-    /// Creates standard error without a display, with lines of this format.
+    /// Creates standard error without a display, for log lines of this format.
     pub fn new(format: LogFormat) -> Self {
         Self { format, ..Self::default() }
     }
 
-    /// Returns the format of lines.
+    /// Returns the format of log lines.
     pub fn format(&self) -> LogFormat {
         self.format
     }
 
-    /// True if a person may watch a display there.
+    /// True if a person may see a display there.
     pub fn is_watched(&self) -> bool {
         self.format == LogFormat::Text && io::stderr().is_terminal()
     }
 
-    /// Writes lines above this display from now on.
+    /// Starts to write lines above this display.
     pub fn show(&self, display: MultiProgress) {
         *self.lock() = Some(display);
     }
@@ -44,7 +44,7 @@ impl Terminal {
         *self.lock() = None;
     }
 
-    /// Writes without tearing the display.
+    /// Writes without disturbing the display.
     fn write_to(&self, out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
         let display = self.lock().clone();
         match display {
@@ -58,7 +58,7 @@ impl Terminal {
     }
 }
 
-/// A line being written to standard error.
+/// A line that is being written to standard error.
 pub struct Line<'a>(&'a Terminal);
 
 impl Write for Line<'_> {

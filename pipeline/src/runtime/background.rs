@@ -8,8 +8,8 @@ use super::EngineError;
 use super::worker::{Worker, report};
 
 /// Handle of three threads. One yields to ticks, and the system may delay it while other threads need the core. The
-/// other two do not yield: one runs jobs that were delayed, so that they hold up no others, and one runs critical jobs,
-/// which wait only for each other.
+/// other two do not yield: one runs short jobs, and one runs critical jobs. So a delayed job holds up no others, and
+/// critical jobs wait only for each other.
 pub(super) struct BackgroundJobs<Job, Done> {
     name: &'static str,
     /// Jobs by urgency.

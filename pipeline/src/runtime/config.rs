@@ -54,7 +54,7 @@ impl EngineConfig {
         format!("{}-{}", self.core.group, self.ordinal)
     }
 
-    /// True if groups move between lanes on the processor and lanes on devices, depending on the load.
+    /// True if the scheduler moves groups between lanes on the processor and lanes on devices.
     pub fn routes(&self) -> bool {
         warptape_scheduler::routes(&self.core.scheduler, &self.core.lanes)
     }

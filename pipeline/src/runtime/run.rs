@@ -142,7 +142,7 @@ impl Shell {
             warn_of_missing(log.as_ref(), group, &topics.journal, config.ordinal, last)?;
         }
         let decoder = TickDecoder::with_source(config.schemas.clone()).by_rows(true);
-        // The positions come after the last entry, which may have become visible only now.
+        // The positions are those after the last entry, which may have become visible only now.
         let positions = journals.look()?.get(config.ordinal as usize).cloned();
         let positions = positions.unwrap_or_else(JournalPositions::beginning);
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref(), positions)?;

@@ -176,8 +176,8 @@ impl SourceReader {
                 if self.events.send(event).is_err() {
                     return Ok(false);
                 }
-                // Busy partitions must not keep positions of quiet ones from the engine. A poll returns news of the
-                // group before records, so none is left here.
+                // Positions of quiet partitions must reach the engine even while others are busy. A poll returns
+                // changes of the group before records, so none is pending here.
                 let now = Instant::now();
                 if now < self.next_positions {
                     return Ok(true);
