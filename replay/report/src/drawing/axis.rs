@@ -1,14 +1,14 @@
-//! Axes of numbers: the values with a line, and their labels.
+//! Axes of numbers: the values at which lines are drawn, and their labels.
 
-/// Approximate number of lines of an axis.
+/// Approximate number of lines across an axis.
 const LINES: f64 = 6.0;
 
-/// A line across a chart: its place, as a fraction of the axis, and its label.
+/// A line across a chart, with its position on the axis and its label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// From 0 to 1.
+    /// Position on the axis, from 0 to 1.
     pub at: f64,
-    /// The label.
+    /// Label of the line.
     pub label: String,
 }
 
@@ -25,7 +25,7 @@ impl Axis {
         Self { from, to: if to > from { to } else { from + 1.0 } }
     }
 
-    /// The place of a value, as a fraction of the axis.
+    /// Returns the position of a value as a fraction of the axis.
     pub fn share(&self, value: f64) -> f64 {
         (value - self.from) / (self.to - self.from)
     }

@@ -1,4 +1,4 @@
-//! The slowest signals: their waits, in total and one by one.
+//! The slowest signals, with their waits in total and one by one.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use super::{numbers, tables};
 use crate::Page;
 use crate::drawing::cut;
 
-/// Most bytes of the chain of a signal.
+/// Greatest length of a signal's chain, in bytes.
 const CHAIN_BYTES_MAX: usize = 16_384;
-/// Most bytes of all chains.
+/// Greatest length of all chains together, in bytes.
 const CHAINS_BYTES_MAX: usize = 400_000;
 
 /// The section on the slowest signals.

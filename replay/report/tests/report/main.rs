@@ -35,7 +35,7 @@ fn cause(_: Step) -> &'static str {
     "in the queue of its group"
 }
 
-/// The page of gathered items, after a check that it is well formed and has no NaN.
+/// Returns the page of gathered items, after checking that it is well formed and contains no NaN.
 fn page_of(gathered: &Gathered, verdict: &Verdict, chains: &[String], text: &str) -> String {
     let about = about(text);
     let page = html(&Page { about: &about, verdict, gathered, chains, cause });
