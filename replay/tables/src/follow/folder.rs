@@ -1,4 +1,4 @@
-//! The folder of partitioned files: names, places, and unfinished files.
+//! The folder of partitioned files: names, positions, and unfinished files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -13,9 +13,9 @@ use crate::file::TableFile;
 use crate::table::{TABLES, Table};
 use crate::{TableFormat, TablesError};
 
-/// File with what the folder is of; readers of folders pass over names that begin so.
+/// File that says to what the folder belongs. Readers of folders ignore names that begin with an underscore.
 const ABOUT: &str = "_warptape.json";
-/// Ending of a file that is not whole.
+/// Extension of an incomplete file.
 const UNFINISHED: &str = "unfinished";
 
 /// Contents of [`ABOUT`].
@@ -23,16 +23,16 @@ const UNFINISHED: &str = "unfinished";
 struct About {
     log: String,
     format: String,
-    /// By table and partition: offset before which everything is in files.
+    /// Offset before which all rows are in files, by table and partition.
     next: BTreeMap<String, BTreeMap<i32, i64>>,
 }
 
-/// An open folder; a lock keeps others from writing into it.
+/// An open folder. A lock keeps other processes from writing to it.
 pub(super) struct Folder {
     path: PathBuf,
     format: TableFormat,
     about: About,
-    /// The locked folder.
+    /// The lock on the folder.
     _lock: File,
 }
 
@@ -65,7 +65,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Removes a table's unfinished files, and notes the offsets of the others.
+    /// Removes a table's unfinished files, and notes the offsets of the complete ones.
     fn tidy(&mut self, table: &'static Table) -> io::Result<()> {
         let days = match fs::read_dir(self.path.join(table.name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -91,7 +91,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Offset before which all rows of a table and partition are in files; `None` if it has none.
+    /// Returns the offset before which all rows of a table and partition are in files; `None` if there are none.
     pub(super) fn reached(&self, table: &Table, partition: i32) -> Option<i64> {
         self.about.next.get(table.name)?.get(&partition).copied()
     }
@@ -111,7 +111,7 @@ impl Folder {
         saved.map_err(|error| unwritable(&path, &error))
     }
 
-    /// Begins a file of a table, with rows of one partition and day.
+    /// Begins a file of a table, for rows of one partition and day.
     pub(super) fn begin(
         &self,
         table: &'static Table,
@@ -130,7 +130,7 @@ impl Folder {
     }
 }
 
-/// A file that is not whole yet; dropped as such, it is removed.
+/// An incomplete file, which is removed if it is dropped.
 pub(super) struct Unfinished {
     path: PathBuf,
     format: TableFormat,
@@ -147,7 +147,7 @@ impl Unfinished {
         self.file.as_ref().map_or(0, |file| file.rows)
     }
 
-    /// Gives the whole file the name of its offsets; returns its number of rows.
+    /// Completes the file and names it by its offsets. Returns its number of rows.
     pub(super) fn finish(mut self, offsets: OffsetRange, partition: i32) -> Result<u64, TablesError> {
         let rows = self.rows();
         let file = self.file.take().expect("it is not finished");
@@ -171,19 +171,19 @@ impl Drop for Unfinished {
     }
 }
 
-/// Name of a file; names of a partition are in the order of their rows.
+/// Returns the name of a file. The names of a partition's files sort in the order of their rows.
 fn name_of(partition: i32, offsets: OffsetRange, format: TableFormat) -> String {
     format!("{partition}-{:012}-{:012}.{}", offsets.first, offsets.next, format.ending())
 }
 
-/// Partition of a file, and the offset after its rows; `None` for files of others.
+/// Returns the partition of a file, and the offset after its rows; `None` for foreign files.
 fn place_of(path: &Path) -> Option<(i32, i64)> {
     let mut parts = path.file_stem()?.to_str()?.split('-');
     let (partition, _, next) = (parts.next()?, parts.next()?, parts.next()?);
     Some((partition.parse().ok()?, next.parse().ok()?))
 }
 
-/// Checks that a folder was written from this log in this format.
+/// Checks that a folder was written from this log and in this format.
 fn known(path: &Path, text: &[u8], format: TableFormat, log: &str) -> Result<About, TablesError> {
     let file = path.join(ABOUT);
     let about: About = serde_json::from_slice(text)
@@ -202,7 +202,7 @@ fn known(path: &Path, text: &[u8], format: TableFormat, log: &str) -> Result<Abo
     Ok(about)
 }
 
-/// Renames a file so that the new name outlasts a loss of power.
+/// Renames a file so that the new name survives a loss of power.
 fn renamed(from: &Path, to: &Path) -> io::Result<()> {
     File::open(from)?.sync_all()?;
     fs::rename(from, to)?;

@@ -1,4 +1,4 @@
-//! A partition of the log, on its way into files.
+//! A partition of the log that is being written to files.
 
 use warptape_eventlog::OffsetRange;
 use warptape_replay::{ExportOptions, Planned, utc};
@@ -9,10 +9,10 @@ use crate::reading::Reading;
 use crate::rows::{Rows, TableBatch};
 use crate::table::Table;
 
-/// Number of rows at which a file ends, at the next record.
+/// Number of rows after which a file ends, at the next record.
 const FILE_ROWS_DUE: u64 = 1 << 20;
 
-/// A partition of a topic, with the open file of each of its tables.
+/// A partition of a topic, and the open file of each of its tables.
 pub(super) struct Stream<'a> {
     reading: Reading<'a>,
     rows: Rows,
@@ -24,15 +24,15 @@ pub(super) struct Stream<'a> {
 /// A table's part of the partition.
 struct Part {
     table: &'static Table,
-    /// Offset of the first record whose rows belong to the next file.
+    /// Offset of the first record whose rows belong in the next file.
     first: i64,
     file: Option<Unfinished>,
-    /// Rows in whole files.
+    /// Number of rows in complete files.
     written: u64,
 }
 
 impl<'a> Stream<'a> {
-    /// Each table gets rows of records from its offset on.
+    /// Creates the stream. Each table gets rows of records from its own offset on.
     pub(super) fn new(reading: Reading<'a>, places: &[(&'static Table, i64)]) -> Self {
         let tables: Vec<_> = places.iter().map(|(table, _)| *table).collect();
         let mut rows = Rows::new(&tables);
@@ -48,7 +48,7 @@ impl<'a> Stream<'a> {
         self.reading.source.partition
     }
 
-    /// Tables with the offsets before which everything is in files, after a cut.
+    /// Returns the tables, with the offsets before which all rows are in files after a cut.
     pub(super) fn places(&self) -> impl Iterator<Item = (&'static Table, i64)> {
         self.parts.iter().map(|part| (part.table, part.first))
     }
@@ -58,13 +58,13 @@ impl<'a> Stream<'a> {
         self.parts.iter().filter(|part| part.table.name == table.name).map(|part| part.written).sum()
     }
 
-    /// Reads on to another end; returns true if there is more to read.
+    /// Extends the stream to another end. Returns true if there is more to read.
     pub(super) fn extend(&mut self, range: OffsetRange, options: &ExportOptions, plan: &Planned) -> bool {
         self.reading.extend(range, options, plan);
         self.reading.next < range.next
     }
 
-    /// Takes the rows of the next record; returns false at the end.
+    /// Reads the rows of the next record. Returns false at the end.
     pub(super) fn step(&mut self, folder: &Folder) -> Result<bool, TablesError> {
         if let Some(at_ns) = self.reading.peek_ns()? {
             let day: String = utc(at_ns).chars().take_while(|letter| *letter != 'T').collect();
@@ -81,7 +81,7 @@ impl<'a> Stream<'a> {
         Ok(has_more)
     }
 
-    /// Ends the open files: they have the rows of all records so far.
+    /// Ends the open files, which then have the rows of all records so far.
     pub(super) fn cut(&mut self, folder: &Folder) -> Result<(), TablesError> {
         self.rows.finish();
         self.write(folder)?;
