@@ -264,8 +264,8 @@ impl Fleet {
         self.solution(mix).prices
     }
 
-    /// Returns the allocation that solves the capacity problem of a mix: the number of lanes of each class that work on
-    /// each kind, by class and kind.
+    /// Returns the allocation that solves the capacity problem of a mix. It is the number of lanes of each class that
+    /// work on each kind, by class and kind.
     ///
     /// # Panics
     /// If no lane can do one of the kinds.

@@ -187,7 +187,7 @@ pub struct Interval {
 pub enum Verdict {
     /// The policy is faster: the interval is below 1.
     Win,
-    /// Neither is shown to be faster: the interval contains 1.
+    /// No policy is shown to be faster: the interval contains 1.
     Tie,
     /// The policy is slower: the interval is above 1.
     Loss,

@@ -124,8 +124,8 @@ pub type Observer<'a> = &'a mut dyn FnMut(i64, &Input, &[Decision]);
 /// Runs a workload on a fleet under a policy.
 ///
 /// # Panics
-/// If the scheduler refuses its configuration or an input: the policy is unknown, its network does not fit the lanes,
-/// or this crate has a defect.
+/// If the scheduler refuses its configuration or an input. Then the policy is unknown, its network does not fit the
+/// lanes, or this crate has a defect.
 pub fn run(fleet: &Fleet, workload: &Workload, options: &Options, seed: u64) -> Outcome {
     run_observed(fleet, workload, options, seed, &mut |_, _, _| {})
 }

@@ -12,8 +12,8 @@ const NS_PER_S: f64 = 1e9;
 /// Unit of rewards, in mean sizes of tasks.
 const REWARD_SIZES: f64 = 10.0;
 
-/// Returns the options of a run with a pilot. Only under this pushing policy does the scheduler measure how busy lanes
-/// are, which it also does for learned policies.
+/// Returns the options of a run with a pilot. The scheduler measures how busy lanes are only under this pushing policy
+/// and under learned policies.
 pub(crate) fn options() -> Options {
     Options { policy: "score-utilization".to_owned(), slice_ns: 4_000_000, ..Options::default() }
 }

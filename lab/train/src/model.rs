@@ -33,7 +33,7 @@ pub enum Method {
 pub(crate) struct State {
     /// Inputs of the first layer, by lane.
     lanes: Vec<i16>,
-    /// Inputs that are added after the first layer.
+    /// Further inputs, which enter after the first layer.
     beside: Vec<i16>,
     /// Bit mask of the lanes that may be chosen.
     able: u64,

@@ -1,6 +1,6 @@
 //! The recorded run in blocks of time. The spread between blocks indicates how well the run repeats.
 //!
-//! The model's fit to the run does not show this: a model may match one overloaded minute closely, while the next
+//! The model's fit to the run does not show this. A model may match one overloaded minute closely, while the next
 //! minute with the same load differs.
 
 use std::collections::VecDeque;
@@ -70,8 +70,8 @@ impl Blocks {
         (values.len() >= BLOCKS_MIN).then(|| interval(&values).half)
     }
 
-    /// True if rows of the second half took much longer than rows of the first half, so the run did not keep up with
-    /// its load. Its figures then depend on when the recording ended.
+    /// True if rows of the second half took much longer than rows of the first half, so the run did not carry its load.
+    /// Its figures then depend on when the recording ended.
     pub(crate) fn is_overloaded(&self) -> bool {
         let middle = self.blocks.len() / 2;
         let mut halves = [latencies(), latencies()];

@@ -100,7 +100,7 @@ pub enum WhatIfError {
         /// Length of the window, in seconds.
         window_s: f64,
     },
-    /// Neither rows nor tasks arrived.
+    /// No rows and no tasks arrived.
     #[error(
         "{what} has no arrivals of rows and no risk tasks, so changes have no effect; choose an earlier --since or a later --until"
     )]

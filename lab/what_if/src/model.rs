@@ -398,7 +398,7 @@ impl<'a> Run<'a> {
         self.sources.get(&partition).is_some_and(|source| source.is_assigned)
     }
 
-    /// Loses a lane. If the scheduler's shell keeps its rows, those in flight arrive again at once.
+    /// Loses a lane. If `lost.kept` is set, the lane's rows in flight arrive again at once.
     fn lose(&mut self, at_ns: i64, lost: LaneLost) -> Result<(), WhatIfError> {
         let lane = &mut self.lanes[lost.lane as usize];
         if std::mem::replace(&mut lane.is_lost, true) {

@@ -78,9 +78,9 @@ pub struct FigureRow {
     pub recorded: Option<Mean>,
     /// The figure of the run modelled with the changes; `None` if it lacks the figure.
     pub changed: Option<Mean>,
-    /// Greatest error of the model of the recorded run: the gap of the means plus half of the model's interval, which
-    /// guards against gaps that are small by chance. It measures the fit to this run, not how well the run repeats. No
-    /// smaller difference supports a claim.
+    /// Greatest error of the model of the recorded run: the gap of the means plus half of the model's interval. The
+    /// interval guards against gaps that are small by chance. The error measures the fit to this run, not how well the
+    /// run repeats. No smaller difference supports a claim.
     pub noise_floor: Option<f64>,
     /// Spread of the figure within the recorded run: half of the 95 % interval over blocks of its time; `None` for
     /// figures without blocks. No smaller difference supports a claim, because the run itself does not repeat the

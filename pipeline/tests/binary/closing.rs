@@ -23,7 +23,7 @@ fn bars_are_told_of_and_closed_where_the_log_ends() {
     let closing = [&until[..], &["--close"]].concat();
     let (summary, _) = texts(&warptape(folder.path(), &closing), 0);
     assert!(!summary.contains("open bars") && summary.contains("signals               3"), "{summary}");
-    // A closed bar is not closed again.
+    // A bar that is closed is not closed again.
     let (summary, _) = texts(&warptape(folder.path(), &closing), 0);
     assert!(summary.contains("signals               0"), "{summary}");
     let (signals, _) = texts(&warptape(folder.path(), &SIGNALS), 0);

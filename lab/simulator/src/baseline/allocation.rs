@@ -40,8 +40,8 @@ impl Allocation {
     }
 
     /// Begins a round if it is due, and solves for max-min fairness. The speed of a task is relative to its speed if
-    /// all lanes are divided equally. The solution is that of the capacity problem of a mix in which a kind's weight is
-    /// its number of tasks × its speed on all lanes.
+    /// all lanes are divided equally. This is the capacity problem of a mix. A kind's weight in the mix is its number
+    /// of tasks × its speed on all lanes.
     pub(super) fn begin_round(&mut self, at_ns: i64, fleet: &Fleet, workload: &Workload, tasks: &Tasks) {
         if at_ns < self.next_ns || tasks.number() == 0 {
             return;

@@ -78,8 +78,8 @@ fn who_knows_more_is_done_sooner() {
     assert!(rest < blind, "{rest} {blind}");
 }
 
-/// Agents that learn the speeds of their own lanes come near a rule that knows all speeds and sizes, and do far better
-/// than a blind one.
+/// Agents that learn the speeds of their own lanes come near a rule that knows all speeds and sizes. They do far better
+/// than a blind rule.
 #[test]
 fn agents_that_bid_come_near_to_one_who_knows_all_lanes() {
     let fleet = Fleet::volta_turing_radeon();

@@ -156,8 +156,8 @@ fn prices_beat_the_dynamic_split_on_unlike_lanes() {
     }
 }
 
-/// At a load between the capacity of the dynamic split and the capacity of the fleet, tasks pile up under the dynamic
-/// split but not under prices.
+/// The load lies between the capacity of the dynamic split and the capacity of the fleet. Tasks pile up under the
+/// dynamic split but not under prices.
 #[test]
 fn at_a_load_of_095_tasks_gather_under_the_dynamic_split_alone() {
     let fleet = Fleet::volta_turing_radeon();

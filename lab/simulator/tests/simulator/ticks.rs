@@ -190,8 +190,8 @@ fn balanced_moves_groups() {
     assert!(moving < still, "{moving} ms under balanced, {still} ms under rendezvous");
 }
 
-/// Lanes on processors and GPUs are measured at their start, and each group is placed on the kind of lane that is
-/// faster for batches of its size.
+/// Lanes on processors and GPUs are measured at their start. Each group is placed on the kind of lane that is faster
+/// for batches of its size.
 #[test]
 fn groups_are_on_the_kind_of_lanes_that_is_faster_for_what_comes() {
     let class = |device, rows_per_s, batch_overhead_ns| Class {

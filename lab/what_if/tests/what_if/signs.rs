@@ -1,5 +1,5 @@
-//! The sign of a difference: two policies are really run on a simulated fleet, and what-if predicts the second run from
-//! the recording of the first.
+//! The sign of a difference: two policies are really run on a simulated fleet. What-if predicts the second run from the
+//! recording of the first.
 
 use warptape_network::Network;
 use warptape_schemas::journal::{Decision, Input, StateBytes, Trained};
