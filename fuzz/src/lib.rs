@@ -145,7 +145,7 @@ fn checkpoints() {
     });
 }
 
-/// Opens a file of the embedded log. The file, or some of its blocks, may be refused.
+/// Opens a damaged file of the embedded log. Opening it or reading its offsets may fail, but must not panic.
 #[test]
 fn embedded_logs() {
     let sound = InFile::new("sound.db", b"");
@@ -153,7 +153,7 @@ fn embedded_logs() {
     drop(SqliteLog::open(&sound.path, Durability::Process).expect("a new log"));
     let sound = std::fs::read(&sound.path).expect("it is there");
     target!().for_each(|bytes: &[u8]| {
-        // The input overwrites some pages of a valid log.
+        // The input damages some bytes of a valid log.
         let mut damaged = sound.clone();
         for place in bytes.chunks_exact(4) {
             let at = usize::from(u16::from_le_bytes([place[0], place[1]])) * 8 % damaged.len();
@@ -236,7 +236,7 @@ fn dbn() {
     });
 }
 
-/// Parses conditions of the debugger. The place of an error must lie within the text.
+/// Parses conditions of the debugger. Each error must have a message.
 #[test]
 fn predicates() {
     target!().for_each(|bytes: &[u8]| {

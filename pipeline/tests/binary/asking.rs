@@ -31,7 +31,7 @@ const DEADLINE_MS_MAX: u64 = 100;
 /// accepts. The next constant limits a random addition.
 const LARGE_OPTIONS: [u64; 2] = [9_500, 11_500];
 const LARGE_OPTIONS_MORE: u64 = 500;
-/// Average number of requests per repeated request id.
+/// One request in this many, on average, repeats the id of an earlier request.
 const DOUBLES_ONE_IN: u64 = 8;
 
 /// Names of a group's topics and keys.

@@ -302,7 +302,7 @@ fn pages_of_others_read_nothing_by_a_name_of_theirs() {
             assert!([200, 503].contains(&get(&url, path, &[("Host", host)]).0), "{path} {host}");
         }
     }
-    // Probes are answered for any host name, but contain nothing else.
+    // Probes are answered for any host name, but their answers contain nothing else.
     assert_eq!(get(&url, "/livez", &[("Host", "evil.example")]), (200, "live\n".to_owned()));
     assert!(!run.said().contains("endpoint.token"), "only this machine reaches it");
     run.stop("TERM");

@@ -293,7 +293,7 @@ fn what_an_open_transaction_hides_is_waited_for_and_not_missing() {
     assert!(cluster.records("signals", 0).is_empty(), "they are hidden");
     thread::scope(|scope| {
         scope.spawn(|| {
-            // The wait is as long as a verification that does not wait.
+            // A verification that does not wait would end within this time.
             thread::park_timeout(Duration::from_secs(3));
             open.abort().expect("it is open");
         });
@@ -530,7 +530,7 @@ fn each_process_of_a_group_answers_an_operator_for_itself() {
     let (said, _) = tell(&["undrain", "1", "--process", "1"], "120", 0);
     assert!(said.starts_with("process 1 (node-1): done: lane 1 is drained no more"), "{said}");
     assert_eq!(said.lines().count(), 1, "the other one was not asked");
-    // No third process runs, and a process that starts later is too late to answer.
+    // The third process does not run yet. It starts after the command has expired, and refuses it.
     let (_, error) = tell(&["drain", "0", "--process", "2"], "1", 1);
     assert!(error.contains("process 2 has not answered"), "{error}");
     let (_, error) = tell(&["drain", "0", "--process", "3"], "1", 2);

@@ -1,5 +1,5 @@
-//! A market on a real Kafka, and a pipeline that processes it. Whatever happened, in the end the outputs must equal
-//! those of an uninterrupted run over the same ticks on the embedded log.
+//! A market on a real Kafka, and a pipeline that processes it. In the end, the outputs must equal those of an
+//! uninterrupted run over the same ticks on the embedded log, whatever happened.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -252,8 +252,8 @@ impl Market {
         TickReader::new(&self.log, &self.topic("ticks"), PARTITIONS).await_all(ticks, others);
     }
 
-    /// Asserts that the log has the ticks of this summary, from the feed with this seed: each tick once, and the ticks
-    /// of a symbol in order.
+    /// Asserts that the log has the ticks of this summary, from the feed with this seed. Each tick must be there once,
+    /// and the ticks of a symbol in order.
     #[track_caller]
     pub fn check_feed(&self, seed: u64, summary: &str) {
         let fed = fed(summary) as usize;
@@ -387,8 +387,8 @@ impl<'a, T: PartialEq> Movement<'a, T> {
         Movement { clock, at, since: clock.now() }
     }
 
-    /// Returns the time for which the value had not changed before this check, even if it has changed now, because the
-    /// check itself may have taken long.
+    /// Returns the time for which the value had not changed before this check. A change now does not matter, because
+    /// the check itself may have taken long.
     fn look(&mut self, now: Option<T>) -> Duration {
         let stood = self.clock.now() - self.since;
         if now.is_some() && now != self.at {
