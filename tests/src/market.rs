@@ -28,7 +28,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
     let has_limits = random.index(2) == 1;
     let allowed_lateness_ns = [0, 50, 2_000][random.index(3)] * MILLISECOND_NS;
     let groups_per_partition = random.between(1, 5) as u32;
-    // If the number of groups is odd, lanes cannot have equal numbers of groups.
+    // In some markets with several groups, the venue FAR has its own allowed lateness.
     let far = (groups_per_partition > 1 && random.index(2) == 1)
         .then(|| ("FAR".to_owned(), 2_500 * MILLISECOND_NS - allowed_lateness_ns));
     StageConfig {
@@ -56,8 +56,8 @@ pub fn written_ns(record: &[u8]) -> i64 {
     START_NS + i64::from(sum) * 100 * MILLISECOND_NS
 }
 
-/// Returns records for `partitions` partitions: single ticks and batches. In every other partition, one in forty is
-/// poisoned.
+/// Returns records for `partitions` partitions: single ticks and batches. In about half of the partitions, one record
+/// in forty is poisoned.
 pub fn source_log(random: &mut Random, partitions: usize, records: usize) -> SourceLog {
     (0..partitions).map(|partition| partition_log(random, partition, records)).collect()
 }
@@ -65,7 +65,7 @@ pub fn source_log(random: &mut Random, partitions: usize, records: usize) -> Sou
 fn partition_log(random: &mut Random, partition: usize, records: usize) -> Vec<Vec<u8>> {
     let symbols = random.between(1, 9);
     let mut time_ns = START_NS;
-    // A flipped bit in an event time makes all later ticks late, so only every other partition is poisoned.
+    // A flipped bit in an event time makes all later ticks late, so only about half of the partitions are poisoned.
     let poisoned = random.one_in(2);
     let mut log = Vec::with_capacity(records);
     for _ in 0..records {
