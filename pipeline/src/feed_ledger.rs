@@ -365,8 +365,8 @@ fn of_file(input: &FeedInput, path: &Path, known: &[Feed], beginnings: &Beginnin
     Feed { source: input.source.clone(), name: file_name(path), digest, size_bytes, ticks, is_finished }
 }
 
-/// Returns the last feed of a file of this name, if that feed shows that the file has changed: it did not reach the
-/// file's end, but got further than any feed of a prefix of this file.
+/// Returns the last feed of a file with this name, if it shows that the file has changed. This is so if that feed did
+/// not reach the file's end, but got further than any feed of a prefix of this file.
 fn changed<'a>(path: &Path, feed: &Feed, known: &'a [Feed]) -> Option<&'a Feed> {
     let name = file_name(path);
     let last = known.iter().rfind(|known| known.source == feed.source && known.name == name);

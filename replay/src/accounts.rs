@@ -198,8 +198,8 @@ impl Accounts {
         }
     }
 
-    /// Returns the offset up to which transactions have committed a partition, according to the entries read so far;
-    /// `None` if they do not mention the partition.
+    /// Returns the offset up to which transactions have committed a partition, from the entries read so far; `None` if
+    /// they do not mention the partition.
     pub(crate) fn reached(&self, partition: i32) -> Option<i64> {
         let ranges = self.partitions.get(&partition)?;
         // A range that may be void is ignored if no other range continues from it. So the result may be too small, but

@@ -53,7 +53,7 @@ impl Expected {
 impl Comparison {
     /// Compares with the records in `range` whose cause is at or after the source offset `from`; `cause_of` reads a
     /// record's cause. If the topic's first records were removed, the comparison begins after the cause of the first
-    /// remaining record, because that cause may have had removed outputs, too.
+    /// remaining record. Removed outputs may have had the same cause.
     pub(crate) fn open(
         log: &dyn EventLog,
         source: TopicPartition,

@@ -197,8 +197,8 @@ fn fitting<'a>(
     Err(ReplayError::PartitionsDiffer { url, topic, found, expected })
 }
 
-/// Returns risk requests and results by partition; and true if results exist but cannot be verified, because the
-/// beginning of requests, results or ticks was removed.
+/// Returns risk requests and results by partition. Also returns true if results exist but cannot be verified, because
+/// the beginning of requests, results or ticks was removed.
 fn risk(
     log: &dyn EventLog,
     outputs: &OutputOptions,

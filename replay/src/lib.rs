@@ -1,5 +1,5 @@
-//! Replays recorded runs: reads a log, steps the same inputs through the production scheduler and the same ticks
-//! through the production stages, and compares the results with the recording.
+//! Replays recorded runs. It reads a log, and steps the same inputs through the production scheduler and the same ticks
+//! through the production stages. It compares the results with the recording.
 //!
 //! ```text
 //!  journal ──► chain, sequence ──► Scheduler::step ──► state hash, decisions ──┐

@@ -12,7 +12,7 @@ use crate::OutputOptions;
 use crate::partition_reader::PartitionReader;
 
 /// The markets of all partitions, each at its own offset. If requests come in the order of the journal, every tick is
-/// read once; a request for an earlier state of a partition restarts the partition.
+/// read once. A request for an earlier state of a partition restarts the partition.
 pub(crate) struct MarketFold<'a> {
     log: &'a dyn EventLog,
     options: &'a OutputOptions,

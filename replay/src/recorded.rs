@@ -24,8 +24,8 @@ pub enum Recorded {
 /// or at the first remaining entry if the window has no beginning.
 ///
 /// # Errors
-/// If the log cannot be read; if it has no journal of this process, no entries in the window, or no start or checkpoint
-/// to begin at; or if `each` fails.
+/// If the log cannot be read, or has no journal of this process. Also if the window has no entries, nothing precedes it
+/// to begin at (a start or checkpoint), or `each` fails.
 pub fn read_recorded<E: From<ReplayError>>(
     log: &dyn EventLog,
     (journal, partition): (&str, i32),

@@ -91,7 +91,7 @@ struct Found<'a> {
     result: RiskResult,
 }
 
-/// What a result must be.
+/// The requirement that a result must meet.
 enum Verdict<'a> {
     /// The result must be exactly this one.
     Is(Box<RiskResult>),

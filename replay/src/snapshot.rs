@@ -17,7 +17,7 @@ use crate::partition_reader::PartitionReader;
 /// Greatest number of states searched: one every ten seconds for a week.
 const STATES_MAX: usize = 1 << 16;
 
-/// Which of the matching states is wanted.
+/// The matching state that is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Earliest,

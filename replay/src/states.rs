@@ -7,7 +7,7 @@
 //!      └──► each snapshot is there from its first record to its last, in order
 //! ```
 //!
-//! Records may be missing for two reasons. First, the topic is compacted: a record may be removed once there is a newer
+//! Records may be missing for two reasons. First, the topic is compacted. A record may be removed once there is a newer
 //! one with its key and all older such records are removed. Second, a snapshot written in several transactions ends
 //! early if its process does.
 
@@ -393,8 +393,8 @@ impl<'a> Gaps<'a> {
         Self { check, ownerships, by_key, repeated }
     }
 
-    /// True if a part of a snapshot is allowed to be missing before the record with an index: the topic is compacted,
-    /// or has lost its beginning.
+    /// True if a part of a snapshot may be missing before the record at `index`, because the topic is compacted or has
+    /// lost its beginning.
     fn is_excused(&self, whole: usize, number: usize, place: SnapshotPlace, index: usize) -> bool {
         let OffsetRange { first, .. } = self.check.range;
         if index == 0 && first > 0 && self.check.records[0].offset == first {

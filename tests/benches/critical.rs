@@ -1,11 +1,11 @@
-//! Critical risk requests at the worst time: while the engine reads at full speed, beside a flood of batch tasks, on a
-//! machine with busy cores.
+//! Critical risk requests at the worst time: the engine reads at full speed, a flood of batch tasks waits, and all
+//! cores of the machine are busy.
 //!
 //! Before the engine starts, the log has a backlog of ticks, and batch requests that take minutes. One thread per core
 //! keeps the machine busy. 200 critical requests are published one after another, each in its own transaction. Each has
 //! two options, alternately with given prices and with market prices. Two times are measured from the publication of a
-//! request, which is the end of its transaction: until the engine has read it, and until its first slice begins. The
-//! times are the engine's own, from the result.
+//! request, which is the end of its transaction. One ends when the engine has read it, the other when its first slice
+//! begins. The times are the engine's own, from the result.
 //!
 //! `cargo bench -p warptape-tests --bench critical` uses the embedded log. `-- kafka` uses a broker, with
 //! `tests/services run cargo bench …`. Two numbers as arguments set the count of requests, and the millions of ticks.

@@ -6,8 +6,8 @@
 //! bars of one second, and writes signals and decisions. The rival (`ema_loop.py`: confluent-kafka and fastavro) reads
 //! the first of the single-tick records, keeps one EMA of the same bars, and writes nothing. Each is timed from the
 //! first record it reads to its end, which is the last commit for the pipeline. All of them take turns, and their
-//! medians are compared. Two checks come first. The pipeline's bars must be the same for both kinds of records, and
-//! every EMA of the rival must equal the one in the bar's signal.
+//! medians are compared. Two checks come first. The pipeline's bars must be the same for both kinds of records. Every
+//! EMA of the rival must equal the one in the bar's signal.
 //!
 //! Latency: an idempotent producer without linger sends single ticks at a steady rate, and every tick closes a bar
 //! (`tick:1`). A reader of committed signals measures the time from the creation of a tick to the arrival of its

@@ -174,8 +174,8 @@ fn slice_of(
     Ok(DrawnSlice { track, name, begin_ns, end_ns: begin_ns, numbers, texts, flows: event.flow_ids.clone() })
 }
 
-/// Checks nesting. Perfetto sorts events by time, and an end closes the slice that began last. That slice must be the
-/// intended one, which began last in the file.
+/// Checks nesting. Perfetto sorts events by time, and an end closes the slice that began last. The closed slice must be
+/// the intended one, which began last in the file.
 fn check_nesting(edges: &[Edge]) -> Result<(), String> {
     let mut by_time: Vec<usize> = (0..edges.len()).collect();
     by_time.sort_by_key(|index| edges[*index].at_ns);

@@ -5,7 +5,7 @@
 
 use Known::{Checked, Stated};
 
-/// What a verification knows about a field.
+/// The knowledge of a verification about a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// The verification derives the field again or compares it; the text names the source.
@@ -34,7 +34,7 @@ pub struct Fields {
     pub record: &'static str,
     /// The names of the fields.
     pub fields: &'static [&'static str],
-    /// What a verification knows about the fields.
+    /// The knowledge of a verification about the fields.
     pub known: Known,
 }
 
@@ -168,7 +168,8 @@ pub const FIELDS: &[Fields] = &[
     fields("Trained", &["network"], Checked("its hash")),
 ];
 
-/// What a verification knows about a removed entry, by the name of its input, if all later entries were recomputed.
+/// The knowledge of a verification about a removed entry, by the name of its input, if all later entries were
+/// recomputed.
 pub const REMOVED: &[(&str, Known)] = &[
     ("Started", STEPPED),
     ("PartitionAssigned", STEPPED),

@@ -2,9 +2,9 @@
 //! and crashes. Commits are in flight, aborted or of unknown outcome, and partitions change owners.
 //!
 //! One seed determines everything: the market, the configuration, and the order of events. After a number of turbulent
-//! events, the first process is asked to stop at the end of the log, and the others are asked to end. Faults continue
-//! for a while. Then a healing phase without faults drains the log. Finally, the committed topics are compared byte for
-//! byte with the plain sequential run, and every journal entry is stepped again.
+//! events, the first process is asked to stop at the end of the log, and the others to end. Faults continue for a
+//! while. Then a healing phase without faults drains the log. Finally, the committed topics are compared byte for byte
+//! with the plain sequential run, and every journal entry is stepped again.
 
 mod check;
 mod commits;

@@ -1,5 +1,5 @@
-//! One connection to Redis, and the reading of the log for it: each partition is read from the position stored in
-//! Redis, and written as it grows.
+//! One connection to Redis, and the readers of the log for it. Each partition is read from the position stored in
+//! Redis, and written to Redis as it grows.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};

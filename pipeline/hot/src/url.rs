@@ -5,7 +5,7 @@ use std::sync::Once;
 
 use redis::{Client, IntoConnectionInfo};
 
-/// Where hot state is kept.
+/// Place of the hot state: the log alone, or a Redis or Valkey server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum HotUrl {
     /// Only in the log: each query computes its answer from it.

@@ -78,7 +78,7 @@ pub fn ready_topics(log: &dyn EventLog, settings: &Settings, purpose: Purpose) -
 }
 
 /// Warns of compaction on the topics of ticks and the journal. Compaction keeps only the newest record of each key, so
-/// ticks and entries would be lost, and their results could no longer be computed or verified.
+/// ticks and entries would be lost. Their results could then no longer be computed or verified.
 fn warn_of_compaction(missing: &MissingTopics) {
     for topic in &missing.compacted {
         tracing::warn!(

@@ -1,9 +1,9 @@
 //! Builds the spans of a trace.
 //!
-//! tracing-opentelemetry and the SDK's tracer are not used. A span of the former gets its times from the clock when it
-//! is entered and closed, and both draw ids from a generator that knows nothing of the span. Here, the spans are built
-//! once their trace is complete, with the times of events. Their ids are derived from the record, so a rerun yields the
-//! same ids, and a record leads to its trace.
+//! Neither tracing-opentelemetry nor the SDK's tracer is used. tracing-opentelemetry takes a span's times from the
+//! clock when the span is entered and closed. Both draw ids from a generator that does not know the span. Here, the
+//! spans are built once their trace is complete, with the times of events. Their ids are derived from the record, so a
+//! rerun yields the same ids, and a record leads to its trace.
 
 use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};

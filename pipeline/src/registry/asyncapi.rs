@@ -18,7 +18,7 @@ struct Channel<'a> {
     topic: &'a str,
     /// Description of the contents.
     about: &'static str,
-    /// What a running pipeline does with the topic; `None` if only other commands use it.
+    /// Action of a running pipeline on the topic; `None` if only other commands use the topic.
     action: Option<&'static str>,
 }
 

@@ -99,8 +99,8 @@ impl RegistryClient {
         answer.parsed::<Found>().map(|found| Some(found.schema))
     }
 
-    /// Returns the id of the schema with this guid; `None` if the registry has none. Of several ids, returns the one in
-    /// the default context.
+    /// Returns the id of the schema with this guid; `None` if the registry has none. If there are several ids, the one
+    /// in the default context is returned.
     pub fn id_of_guid(&self, guid: [u8; 16]) -> Result<Option<u32>, RegistryError> {
         #[derive(Deserialize)]
         struct Found {

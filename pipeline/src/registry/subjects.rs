@@ -19,9 +19,9 @@ pub struct Subject {
 
 /// Compatibility: every version reads, and is read by, every other.
 const FULL: &str = "FULL_TRANSITIVE";
-/// Compatibility: every version reads all earlier ones. Some records allow no more: new kinds of problems, answers,
-/// inputs and decisions are branches of unions, and new kinds of signals are symbols of an enum, which earlier readers
-/// lack.
+/// Compatibility under which every version can read all earlier ones. Some records allow no more than this. New kinds
+/// of problems, answers, inputs and decisions are branches of unions, and new kinds of signals are symbols of an enum.
+/// Earlier readers lack them.
 const BACKWARD: &str = "BACKWARD_TRANSITIVE";
 /// Schemas whose unions get new branches, or whose enums get new symbols.
 const BACKWARD_ONLY: [KnownSchema; 5] =

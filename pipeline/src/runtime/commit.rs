@@ -16,9 +16,9 @@ use super::written::Written;
 use super::{Clock, EngineConfig, Topics};
 use crate::transaction::{Attempted, Outcome, TransactionWriter};
 
-/// Returns the records of a request in the order of writing: signals, late ticks, dead letters, snapshots, risk
-/// results, journal entries, answers to commands, and operators' event times among the ticks. Entries and answers go to
-/// the partition with the process's ordinal.
+/// Returns the records of a request in the order of writing. The order is signals, late ticks, dead letters, snapshots,
+/// risk results, journal entries, answers to commands, and operators' event times among the ticks. Entries and answers
+/// go to the partition with the process's ordinal.
 pub fn records_of<'a>(
     request: &'a CommitRequest,
     topics: &'a Topics,

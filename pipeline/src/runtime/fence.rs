@@ -2,9 +2,9 @@
 //! commands it, and the source's thread closes all of it when it ends. The commit thread asks the fence after it has
 //! fixed the group membership with which it commits offsets.
 //!
-//! The fence closes before the consumer tells the group that it gives up a partition. Then there are two cases: the
-//! fence refuses, and the transaction aborts; or the fence was asked earlier, and the group rejects the old membership
-//! once it has moved on. tests/loom tries every order of the threads' steps.
+//! The fence closes before the consumer tells the group that it gives up a partition. Then there are two cases. If the
+//! fence is asked later, it refuses, and the transaction aborts. If it was asked earlier, the group rejects the old
+//! membership once it has moved on. tests/loom tries every order of the threads' steps.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;

@@ -138,7 +138,7 @@ impl Figures {
         self.repeated.add(repeated);
     }
 
-    /// Records the enqueue delay of a round: the first slice, which the scheduler started in the step of the
+    /// Records the enqueue delay of a round. Its first slice, which the scheduler started in the step of the
     /// submission, is now in its lane's queue.
     pub(super) fn count_enqueued(&self, submitted_ns: i64, now_ns: i64) {
         self.progress.latencies.risk_enqueue.observe(seconds(submitted_ns, now_ns));

@@ -27,8 +27,9 @@ const RECORDS_MAX: usize = 256;
 /// Approximate greatest number of bytes in one fetch.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Header of a request that must be answered after the ticks that the log had when the process got its partitions; its
-/// value does not matter. A request without it is answered with the market at the current offset.
+/// Header of a request that must wait for ticks. It is answered after the ticks that the log had when the process got
+/// its partitions. The header's value does not matter. A request without the header is answered with the market at the
+/// current offset.
 pub const WAIT_HEADER: &str = "warptape-wait-for-ticks";
 
 /// Commands of the engine to the thread.

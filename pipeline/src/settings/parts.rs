@@ -70,7 +70,7 @@ pub struct Settings {
 pub struct LaneSettings {
     /// Lanes by index.
     pub specs: Vec<LaneSpec>,
-    /// What was not found, so that no lane is on a GPU although the devices allow one; `None` otherwise.
+    /// Missing part because of which no lane is on a GPU although the devices allow one; `None` otherwise.
     pub gpus_missing: Option<String>,
 }
 

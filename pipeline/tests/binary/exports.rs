@@ -1,5 +1,5 @@
-//! Exports. An exported file verifies elsewhere, from the embedded log and from Kafka, as a whole and for a window.
-//! polars and DuckDB can read the exported tables.
+//! Exports. Files exported from the embedded log and from Kafka verify elsewhere, as a whole and for a window. polars
+//! and DuckDB can read exported tables.
 
 use std::fs;
 use std::path::Path;

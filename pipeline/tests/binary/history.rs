@@ -62,8 +62,8 @@ pub fn copy_records(all: &[Vec<Record>], to: &SqliteLog, topic: &str) {
     }
 }
 
-/// Process lives in a journal: the number of lives, the number of partitions restored from a snapshot, and how many of
-/// those then had ticks to process again.
+/// Process lives in a journal: the number of lives, and the number of partitions restored from a snapshot. The last
+/// count is of those restored partitions that had ticks to process again.
 #[derive(Debug, Default)]
 pub struct Lives {
     pub began: u64,

@@ -158,8 +158,8 @@ fn a_broker_that_takes_no_records_is_waited_for() {
         records(&log, &lifecycle, 0).iter().any(is_told).then_some(())
     });
     load.broker.alter(&signals, "max.message.bytes=1048588");
-    // The wait after the last refusal is added. librdkafka may have skipped numbers of refused records; the next
-    // transaction then gets no answer for a whole timeout.
+    // The wait after the last refusal is added to the limit. librdkafka may have skipped numbers of refused records.
+    // The next transaction then gets no answer for a whole timeout.
     load.stall_max = 3 * TIMEOUT_SHORT;
     load.goes_on();
     load.check();

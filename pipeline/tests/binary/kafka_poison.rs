@@ -121,7 +121,7 @@ pub fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
         }
         Reason::BadSize => vec![trade_with(7, long(-1)), trade_with(7, long(i64::MAX))],
         Reason::WrongFields => vec![trade_with(8, long(1))],
-        // No record of ticks has these reasons: ticks have no checksum, every rejection has a better reason than
+        // No record of ticks has these reasons. Ticks have no checksum, every rejection has a better reason than
         // `Other`, and a single record is not a batch.
         Reason::Checksum | Reason::Other | Reason::UnreadableBatch => Vec::new(),
     }

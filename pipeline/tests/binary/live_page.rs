@@ -1,5 +1,5 @@
-//! The live page of a running pipeline, as clients see it: its data compared with the log and the metrics, access
-//! rules, and streams that nobody reads.
+//! The live page of a running pipeline, as clients see it. The tests cover its data compared with the log and the
+//! metrics, access rules, and streams that nobody reads.
 
 use std::io::Write;
 use std::net::TcpStream;

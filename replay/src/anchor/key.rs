@@ -76,8 +76,8 @@ impl SigningKey {
         Self { pair, seed, public: PublicKey(public) }
     }
 
-    /// Reads a private key. Only its owner and group may have the right to read the file, and only its owner to write
-    /// it.
+    /// Reads a private key. Nobody except its owner and group may have the right to read the file, and nobody except
+    /// its owner to write it.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let text = read_text(path)?;
         refuse_exposed(path)?;

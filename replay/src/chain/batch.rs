@@ -148,9 +148,9 @@ pub fn why_batch(
 
 /// Finds the offset and sequence of the entry that dispatched a batch in the last life.
 ///
-/// The search for an old batch leaps over entries. A step dispatches at most as many batches as all lanes may have in
-/// flight, so a batch's number implies a minimum number of earlier entries. Numbers rise within a life, so the batch is
-/// then found by bisection of the skipped entries.
+/// The search for an old batch skips entries. A step dispatches at most as many batches as all lanes may have in
+/// flight. A batch's number therefore implies a minimum number of earlier entries. Numbers rise within a life, so the
+/// batch is then found by bisection of the skipped entries.
 fn find_batch(
     entries: &Entries<'_>,
     number: i64,

@@ -57,7 +57,7 @@ impl Chain {
                 None => all.push(Held { by, ns: wait.ns, waits: vec![wait] }),
             }
         }
-        // Of equal waits, the earliest one comes first.
+        // If waits are equal, the earliest one comes first.
         all.iter_mut().for_each(|held| held.waits.sort_by_key(|wait| std::cmp::Reverse(wait.ns)));
         all.sort_by_key(|held| std::cmp::Reverse(held.ns));
         all

@@ -1,5 +1,5 @@
-//! Explains why an output was late: the chain of causes from the publication of a record to the visible signal, with
-//! the wait at each step.
+//! Explains why an output was late. The explanation is the chain of causes from the publication of a record to the
+//! visible signal, with the wait at each step.
 //!
 //! ```text
 //!  tick record ──► Arrival ──► Batch ──► complete ──► sealed ──► committed      the journal's history

@@ -196,8 +196,9 @@ fn step_of(cause: HoleCause, step: Step) -> Option<Step> {
     }
 }
 
-/// Splits the flight of a batch, from dispatch to completion, into three parts in ns: the wait for earlier batches, the
-/// lane's work, and the rest. The work is limited to the flight, because lanes have a clock of their own.
+/// Splits the flight of a batch, from dispatch to completion, into three parts in nanoseconds. They are the wait for
+/// earlier batches, the lane's work, and the rest. The work is limited to the flight, because lanes have a clock of
+/// their own.
 pub fn flight(dispatched_ns: i64, completed_ns: i64, service_ns: i64, lane_free_ns: Option<i64>) -> [i64; 3] {
     let flight_ns = completed_ns.saturating_sub(dispatched_ns);
     let service_ns = service_ns.clamp(0, flight_ns.max(0));
@@ -215,8 +216,8 @@ pub(crate) struct RequestTimes<'a> {
     pub(crate) holes: &'a [Hole],
     pub(crate) began_ns: Option<i64>,
     pub(crate) received_ns: i64,
-    /// Arrival of the request's task at the scheduler, start of the first slice, and end of the last one; each is
-    /// `None` if it did not happen.
+    /// Arrival of the request's task at the scheduler; the next fields are the start of the first slice and the end of
+    /// the last. Each is `None` if it did not happen.
     pub(crate) arrived_ns: Option<i64>,
     pub(crate) first_slice_ns: Option<i64>,
     pub(crate) done_ns: Option<i64>,

@@ -1,5 +1,5 @@
 //! The way of one record's rows of a group through a transaction: their arrival, their batch, and the completion of all
-//! records up to this one.
+//! records up to theirs.
 
 use std::sync::Arc;
 

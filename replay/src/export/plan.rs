@@ -295,8 +295,8 @@ impl Planning<'_> {
         Ok(())
     }
 
-    /// Returns the ticks needed to compare the outputs of the ticks in `caused`: those ticks and the state before them,
-    /// or all earlier ticks as well.
+    /// Returns the range of ticks needed to compare the outputs of the ticks in `caused`. It begins with the tick
+    /// before them if the state before them is computed as a snapshot, and otherwise with the first tick.
     fn ticks_of(
         &mut self,
         partition: i32,

@@ -153,8 +153,8 @@ pub fn last_start_before(
     Ok(start.unwrap_or(range.first))
 }
 
-/// Returns an end that cuts no transaction: after the window's last entry that seals one; if there is none, after the
-/// first such entry behind the window. `None` at the end of the journal.
+/// Returns an end that cuts no transaction. It is after the window's last entry that seals one, or else after the first
+/// such entry behind the window. `None` at the end of the journal.
 pub(super) fn end_behind(
     log: &dyn EventLog,
     source: &TopicPartition,

@@ -36,7 +36,7 @@ pub(super) struct Account {
     pub(super) was_doubted: bool,
 }
 
-/// Whether it is known that a transaction was committed with the partition.
+/// How far it is known that a transaction was committed with the partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AccountState {
     /// The entries read so far do not show it.

@@ -150,8 +150,8 @@ impl Partition {
         pieces
     }
 
-    /// Puts rows of a lost lane back at the head of the queue, if the group was still on the lane in that epoch;
-    /// returns true if it was. Batches of a lane are put back from the newest to the oldest.
+    /// Puts rows of a lost lane back at the head of the queue, if the group was still on the lane in that epoch.
+    /// Returns true if so. Batches of a lane are put back from the newest to the oldest.
     pub(super) fn put_back(&mut self, lane: LaneId, part: &Part) -> bool {
         let group = self.group(part.group);
         let is_its = |stay: &Stay| (stay.lane, stay.epoch) == (lane, part.epoch);

@@ -35,15 +35,15 @@ pub enum Ended {
     Within,
 }
 
-/// Passes on every item that ends within the window, one partition of the journal after the other, followed by the
-/// items that are still open at its end.
+/// Passes on every item that ends within the window, one partition of the journal after the other. Then it passes on
+/// the items that are still open at the window's end.
 ///
 /// Lives, assignments and wanted numbers of lanes from before the window count as within it, because the last of them
 /// are still in force. Earlier decisions do not.
 ///
-/// A history begins at the last start before the window, or otherwise at the last but one checkpoint, so that all rows
-/// that waited at the last checkpoint are known. If these are gone, it begins where the journal does. Items that ended
-/// after that but before the window are passed on as [`Ended::Before`].
+/// A history begins at the last start before the window, or otherwise at the last checkpoint but one. So all rows that
+/// waited at the last checkpoint are known. If these are gone, it begins where the journal does. Items that ended after
+/// that but before the window are passed on as [`Ended::Before`].
 ///
 /// # Errors
 /// If the log cannot be read, the journal does not exist, the window has no entries of it, or `each` fails.

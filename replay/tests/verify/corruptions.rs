@@ -48,8 +48,8 @@ fn is_unrecorded(topic: &str, before: &[Record], after: &[Record]) -> bool {
         && before.iter().zip(after).filter(|(before, after)| before != after).all(is_alike)
 }
 
-/// True if compaction may have removed a record: a newer record has its key, and for no older record the next one with
-/// its key comes before that newer one.
+/// True if compaction may have removed a record, because a newer record has its key. Moreover, every older record must
+/// be superseded only after that newer record, or not at all.
 fn may_be_compacted(records: &[Record], at: usize) -> bool {
     let newer = |one: usize| (one + 1..records.len()).find(|other| records[*other].key == records[one].key);
     newer(at).is_some_and(|newest| (0..at).filter_map(newer).all(|other| other > newest))

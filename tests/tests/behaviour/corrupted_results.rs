@@ -123,8 +123,8 @@ fn corrupted_risk_results_are_found_and_blamed() {
     assert_eq!(counts.len(), ALL.len() - 1, "{counts:?}");
 }
 
-/// If a result names another request, or none, then that result is blamed. Neither the request without a result nor the
-/// other request's result is blamed.
+/// If a result names another request, or none, then that result is blamed. The request without a result is not blamed,
+/// and neither is the other request's result.
 #[test]
 fn a_result_that_names_another_request_is_blamed_itself() {
     let (log, _folder, before) = recorded();

@@ -304,7 +304,7 @@ fn a_device_that_does_not_open_does_not_show() {
     }
 }
 
-/// Devices that report samples while they are slow; one of them reports an error.
+/// Devices that are slow at first and report samples; one sample has an error.
 struct WatchedDevices {
     asked: AtomicU32,
     fails_at: u32,

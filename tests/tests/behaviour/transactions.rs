@@ -20,7 +20,7 @@ const RUNS: usize = PLAN.len() + 2;
 /// Number of ticks per transaction of a publisher.
 const FLUSH_TICKS: usize = 1_000;
 
-/// What happens to a commit, and to its answer.
+/// The fate of a commit, and of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// The transaction commits, and the answer arrives.

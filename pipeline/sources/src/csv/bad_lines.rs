@@ -1,4 +1,4 @@
-//! What happens to lines that do not parse: an error, or a copy in a separate file.
+//! Treatment of lines that do not parse: an error, or a copy in a separate file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{FieldProblem, SourceError};
 
-/// What happens to a line that does not parse.
+/// Treatment of a line that does not parse.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BadLines {
     /// The line stops the source.

@@ -66,7 +66,7 @@ pub struct CsvMapping {
     pub(super) empty_is_last: bool,
 }
 
-/// Where the symbol comes from.
+/// Source of a row's symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SymbolSource {
     Constant(String),

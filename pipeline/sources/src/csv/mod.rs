@@ -55,7 +55,7 @@ pub struct CsvConfig {
     pub now_ns: Option<i64>,
     /// How far rows may be out of order.
     pub limits: OrderLimits,
-    /// What happens to rows that are out of order.
+    /// Treatment of rows that are out of order.
     pub order: FeedOrder,
 }
 
@@ -76,7 +76,7 @@ impl CsvSource {
     /// Opens the files and reads their headers.
     ///
     /// # Errors
-    /// If no file is given; or if a file cannot be opened, has neither a mapping nor the name of a dump, or lacks a
+    /// If no file is given. Also if a file cannot be opened, has neither a mapping nor the name of a dump, or lacks a
     /// mapped column.
     pub fn open(paths: &[PathBuf], config: &CsvConfig) -> Result<CsvSource, SourceError> {
         Self::open_each(paths, config, |file, _| file)

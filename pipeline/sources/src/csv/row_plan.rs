@@ -72,7 +72,7 @@ pub(super) struct Filter {
     pub(super) keeps: bool,
 }
 
-/// Where the symbol comes from.
+/// Source of a row's symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SymbolRule {
     /// The same symbol for all lines, including its venue.
@@ -109,7 +109,7 @@ pub(super) struct TradeColumns {
     pub(super) side: SideRule,
 }
 
-/// Where the aggressor comes from.
+/// Source of a row's aggressor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SideRule {
     Unknown,

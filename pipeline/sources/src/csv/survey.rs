@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::row_order::{Apart, RowOrder, length_text};
 use crate::SourceError;
 
-/// What happens to rows that are not in the order of their times.
+/// Treatment of rows that are not in the order of their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FeedOrder {
     /// The file is rejected if `run` would not accept its rows.

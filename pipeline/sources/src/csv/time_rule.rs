@@ -72,7 +72,7 @@ pub(super) fn is_plausible(time_ns: i64, now_ns: Option<i64>) -> bool {
     (PLAUSIBLE_FROM_NS..=to_ns).contains(&time_ns)
 }
 
-/// What a format must provide.
+/// Parts of a time that a format must provide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gives {
     Date,

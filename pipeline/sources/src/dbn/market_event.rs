@@ -29,7 +29,7 @@ pub(super) struct MarketEvent {
     pub(super) trade: Option<Trade>,
 }
 
-/// Which books become quotes.
+/// Rule that selects the books that become quotes.
 #[derive(Clone, Copy)]
 pub(super) enum Quotes {
     Every,

@@ -14,8 +14,8 @@
 //!
 //! Prices in the files are also in units of 1e-9; an undefined price means an absent side of the book. Sizes are whole
 //! units. The event time is `ts_event`, the receive time `ts_recv`. A trade's id is `sequence`, the number of the
-//! venue's message; further trades of the same message have no id. Symbols are `VENUE:RAW_SYMBOL`: the raw symbol comes
-//! from the file's symbology at the record's time, and the venue is the file's data set unless another is given. In a
+//! venue's message; further trades of the same message have no id. Symbols are `VENUE:RAW_SYMBOL`. The raw symbol comes
+//! from the file's symbology at the record's time. The venue is the file's data set, unless another one is given. In a
 //! data set with several publishers, each publisher is a venue of its own, `DATASET.PUBLISHER`. Consolidated books
 //! (cmbp-1, cbbo, tcbbo) belong to the data set itself. Several files are merged by receive time.
 

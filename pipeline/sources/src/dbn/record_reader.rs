@@ -14,8 +14,8 @@ use crate::{FieldProblem, PassedOver, ZERO_TRADE};
 pub(super) struct RecordReader {
     symbols: TsSymbolMap,
     venues: PublisherVenues,
-    /// True if the file may have books only with trades, so that each book becomes a quote: tbbo files, and live
-    /// recordings, which name no schema.
+    /// True if the file may have books only with trades, so that each book becomes a quote. This applies to tbbo files,
+    /// and to live recordings, which name no schema.
     trades_tell_books: bool,
     /// Contents of the last ticks, by publisher and instrument id.
     told: HashMap<(u16, u32), Told>,

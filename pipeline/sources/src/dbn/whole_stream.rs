@@ -12,7 +12,7 @@ const LENGTH_UNIT_BYTES: u64 = 4;
 /// Alignment of records, which the decoder reads in place.
 const RECORD_ALIGNMENT_BYTES: u64 = 8;
 
-/// A stream with checks that the decoder lacks: for missing bytes at the end, and for record lengths that are not a
+/// A stream with checks that the decoder lacks. It finds missing bytes at the end, and record lengths that are not a
 /// multiple of eight bytes.
 pub(super) struct WholeStream<R> {
     inner: R,

@@ -63,8 +63,8 @@ impl<P: Copy> VenueTime<P> {
 mod tests {
     use super::*;
 
-    /// Returns the steps of rows at these times, where more than 10 is far ahead: the row's number, and the times
-    /// before and after the step.
+    /// Returns the steps in rows with these times, if more than 10 counts as far ahead. A step has the row's number,
+    /// and the times before and after it.
     fn steps(times: &[i64]) -> Vec<(usize, Option<i64>, i64)> {
         let (mut venue, mut steps) = (VenueTime::new(), Vec::new());
         for (number, time) in times.iter().enumerate() {

@@ -68,7 +68,7 @@ pub struct LiveCounts {
     pub passed_over: PassedOver,
 }
 
-/// What a message means for the feed.
+/// Meaning of a message for the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A tick to publish.
@@ -88,7 +88,7 @@ pub enum Outcome {
 /// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// What the message means for the feed.
+    /// Meaning of the message for the feed.
     pub outcome: Outcome,
     /// The gap that the message reveals; `None` if it reveals none.
     pub gap: Option<TradeGap>,

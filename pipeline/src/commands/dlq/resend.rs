@@ -1,9 +1,9 @@
 //! `warptape dlq replay`: sends the original bytes of dead letters back to their topics.
 //!
-//! The progress is in a consumer group of its own: the committed offset of a partition is the next letter to replay. It
-//! commits in the transaction that sends the records, so a second call goes on after the first one's last commit, even
-//! if that call crashed. Two calls at once share a transactional id: the newer fences the older before it reads the
-//! older's progress.
+//! The progress is kept in a separate consumer group: the committed offset of a partition is the next letter to replay.
+//! The offset is committed in the transaction that sends the records. So a second call continues after the last commit
+//! of the first one, even if the first one crashed. Two concurrent calls share a transactional id, and the newer one
+//! fences the older one before it reads the older one's progress.
 //!
 //! Contents of a letter are not trusted, because anybody may write one. Records go only to the topics that the pipeline
 //! reads.

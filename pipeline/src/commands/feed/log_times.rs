@@ -49,7 +49,7 @@ pub struct Far {
     fate: Fate,
 }
 
-/// What `run` does with a far row.
+/// Treatment of a far row by `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Late,

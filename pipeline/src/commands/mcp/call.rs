@@ -1,10 +1,10 @@
-//! What a tool's call does: runs a command with its arguments, or gets a page of the endpoint.
+//! The work of a tool's call: it runs commands with their arguments, or gets a page of the endpoint.
 
 use std::path::PathBuf;
 
 use super::page::Page;
 
-/// What a call does.
+/// The work of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Call {
     /// Run a command.
@@ -42,7 +42,7 @@ pub enum Form {
     Text,
 }
 
-/// Which lines of an output are kept.
+/// Selection of the output lines that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// The first lines; the command is ended after them.

@@ -19,7 +19,7 @@ pub struct Declared {
     pub name: &'static str,
     title: &'static str,
     about: &'static str,
-    /// Which shared parameters the tool has.
+    /// Shared parameters that the tool has.
     pub shares: Shares,
     own_schema: fn() -> Result<Arc<JsonObject>, String>,
     call: fn(JsonObject, Shared) -> Result<Call, Mistake>,

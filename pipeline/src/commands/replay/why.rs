@@ -1,4 +1,4 @@
-//! `warptape replay why`: explains a signal or a result by its causes, and the decisions of an entry by their
+//! `warptape replay why`: explains a signal or a result by its causes. It explains the decisions of an entry by their
 //! alternatives, the criterion, and the changes that would have led to other decisions.
 
 use std::io::Write as _;
@@ -200,7 +200,7 @@ pub(super) fn choices(choices: &[Choice], room: Room) -> String {
     heads.extend(scored.then_some(Head::number("rank")));
     heads.extend(titles.iter().map(|title| Head::number(title)));
     heads.push(Head::text("excluded", 12));
-    // The rank is shown because a score alone is not comparable. Of two equal scores, the first ranks higher.
+    // The rank is shown because a score alone is not comparable. If two scores are equal, the first one ranks higher.
     let rank = |of: usize| {
         let score = choices[of].score?;
         let is_better = |(index, other): &(usize, &Choice)| {

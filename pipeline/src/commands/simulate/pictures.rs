@@ -37,8 +37,8 @@ pub fn extend(series: &mut Vec<Series>, load: f64, rows: &[FigureRow]) {
     series.iter_mut().for_each(|one| one.points.sort_by(|one, other| one.at.total_cmp(&other.at)));
 }
 
-/// Writes the pictures: completion time against load if loads are given, and for each policy the lanes in the first
-/// seed's run at the last load.
+/// Writes the pictures. If loads are given, one shows completion time against load. For each policy, others show the
+/// lanes in the first seed's run at the last load.
 pub fn write(
     folder: &Path,
     (policies, args): (&[Policy], &SimulateArgs),

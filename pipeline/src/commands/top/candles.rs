@@ -155,8 +155,8 @@ fn candle_line(
     Line::from(spans)
 }
 
-/// Returns the price label of a line: the last price, as the log has it, on the line of that price; a rounded price on
-/// some others.
+/// Returns the price label of a line. The line of the last price gets that price as the log has it; some others get a
+/// rounded price.
 fn price_label(
     candles: &[Candle],
     scale: &Scale,

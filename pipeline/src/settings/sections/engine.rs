@@ -245,7 +245,7 @@ section! {
     }
 }
 
-/// True for the name of a task policy. Whether a network exists is checked with the networks.
+/// True for the name of a task policy. The existence of a network is checked with the networks.
 fn is_policy(name: &str) -> bool {
     TASK_POLICIES.contains(&name) || dqn::prefix_of(name).is_some()
 }
