@@ -116,7 +116,7 @@ impl Comparison {
         self.is_before = offset < self.from;
     }
 
-    /// Number of records found identical.
+    /// Returns the number of records found identical.
     pub(crate) fn identical(&self) -> u64 {
         self.identical
     }
@@ -256,7 +256,7 @@ pub(crate) fn described(describer: &Describer, value: &[u8]) -> Value {
     }
 }
 
-/// The symbol of a signal, or of the tick in a late record.
+/// Returns the symbol of a signal, or of the tick in a late record; `None` if it has none.
 fn symbol_of(record: &Value) -> Option<&str> {
     record.get("symbol").or_else(|| record.get("tick")?.get("symbol"))?.as_str()
 }

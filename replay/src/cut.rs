@@ -225,7 +225,7 @@ fn risk(
     Ok((cuts, false))
 }
 
-/// Operators' commands and their answers, by process.
+/// Returns operators' commands and their answers, by process.
 fn controls(log: &dyn EventLog, outputs: &OutputOptions, shelf: &Shelf) -> Result<Vec<ControlCut>, LogError> {
     let topics = [&outputs.control, &outputs.control_results];
     let [Some(commands), Some(results)] = topics.map(|topic| shelf.get(topic)) else { return Ok(Vec::new()) };

@@ -135,7 +135,7 @@ impl<'a> Entries<'a> {
         self.begin_within(OffsetRange { first: self.range.first, next: before })
     }
 
-    /// The last start or complete checkpoint within a range of offsets.
+    /// Returns the last start or complete checkpoint within a range of offsets; `None` if there is none.
     pub(crate) fn begin_within(&self, range: OffsetRange) -> Result<Option<Begin>, ReplayError> {
         let before = range.next;
         let mut next = before;
@@ -163,7 +163,7 @@ impl<'a> Entries<'a> {
         Ok(None)
     }
 
-    /// The first start or complete checkpoint; `None` if there is neither.
+    /// Returns the first start or complete checkpoint; `None` if there is neither.
     pub(crate) fn first_begin(&self) -> Result<Option<Begin>, ReplayError> {
         let mut reader = self.read(self.range)?;
         while let Some((offset, entry)) = reader.next()? {

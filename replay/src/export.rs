@@ -79,7 +79,7 @@ pub struct ExportedTopic {
 }
 
 impl Exported {
-    /// Total number of records.
+    /// Returns the total number of records.
     pub fn records(&self) -> u64 {
         self.topics.iter().map(|topic| topic.records).sum()
     }

@@ -90,7 +90,7 @@ pub struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// All topics of ticks and outputs.
+    /// Returns all topics of ticks and outputs.
     pub(crate) fn topics(&self) -> [&str; 9] {
         [
             &self.ticks,

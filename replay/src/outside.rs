@@ -26,12 +26,12 @@ pub(crate) fn refuse(journals: &[(&Entries<'_>, OffsetRange)]) -> Result<(), Rep
 }
 
 impl Entries<'_> {
-    /// The first and last entry; `None` if there are no entries.
+    /// Returns the first and last entry; `None` if there are no entries.
     pub(crate) fn reach(&self) -> Result<Option<JournalReach>, ReplayError> {
         self.reach_of(self.range)
     }
 
-    /// The first and last entry within a range; `None` if it has no entries.
+    /// Returns the first and last entry within a range; `None` if it has no entries.
     pub(crate) fn reach_of(&self, range: OffsetRange) -> Result<Option<JournalReach>, ReplayError> {
         let Some((_, first)) = self.first_from(range.first)?.filter(|(offset, _)| *offset < range.next)
         else {

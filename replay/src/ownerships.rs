@@ -65,7 +65,7 @@ impl Ownerships {
         }
     }
 
-    /// The current ownership of the journal being read; `None` if there is none.
+    /// Returns the current ownership of the journal being read; `None` if there is none.
     fn current(&mut self, partition: i32) -> Option<&mut Ownership> {
         let last = self.partitions.get_mut(&partition)?.last_mut()?;
         (last.journal == self.journal && !last.is_over).then_some(last)

@@ -132,7 +132,7 @@ pub(crate) struct RecordWindow {
 }
 
 impl RecordWindow {
-    /// A window on the records of `range`.
+    /// Returns a window on the records of `range`.
     pub(crate) fn open(
         log: &dyn EventLog,
         source: TopicPartition,

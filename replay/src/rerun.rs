@@ -98,7 +98,7 @@ impl Rerun {
         &self.sums
     }
 
-    /// Number of groups of the partition.
+    /// Returns the number of groups of the partition.
     pub(crate) fn groups(&self) -> usize {
         self.queues.len()
     }

@@ -133,7 +133,7 @@ impl Segments {
         0..self.configs.len()
     }
 
-    /// The configuration of the process life being read.
+    /// Returns the configuration of the process life being read.
     pub(crate) fn current(&self) -> ConfigId {
         self.config
     }

@@ -285,14 +285,14 @@ impl StateCheck {
         self.places.pop_first();
     }
 
-    /// Number of records found identical.
+    /// Returns the number of records found identical.
     pub(crate) fn identical(&self) -> u64 {
         let is_same =
             |found: &&Found| matches!(found.what, What::Segment | What::Part { seen: Seen::Same { .. }, .. });
         self.records.iter().filter(is_same).count() as u64
     }
 
-    /// Number of records that could not be compared although their ticks exist.
+    /// Returns the number of records that could not be compared although their ticks exist.
     pub(crate) fn passed(&self) -> u64 {
         let is_passed =
             |found: &&Found| matches!(found.what, What::Part { seen: Seen::Unmet | Seen::OtherVersion, .. });

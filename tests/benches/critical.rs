@@ -1,5 +1,5 @@
 //! Critical risk requests at the worst time: the engine reads at full speed, a flood of batch tasks waits, and all
-//! cores of the machine are busy.
+//! cores are busy.
 //!
 //! Before the engine starts, the log has a backlog of ticks, and batch requests that take minutes. One thread per core
 //! keeps the machine busy. 200 critical requests are published one after another, each in its own transaction. Each has

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use crate::run;
 
-    /// Any production configuration will do, because the test only reads tables.
+    /// Returns a production configuration. Any one will do, because the test only reads tables.
     fn production() -> SchedulerConfig {
         crate::options::started(&Fleet::volta_turing_radeon(), &scenes(1)[0].workload, &Options::default())
             .scheduler

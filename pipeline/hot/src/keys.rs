@@ -24,47 +24,50 @@ impl Keys {
         Self { prefix: prefix.into() }
     }
 
-    /// Key of a string: the [`LAYOUT`] of all other keys.
+    /// Returns the key of a string that contains the [`LAYOUT`] of all other keys.
     pub fn layout(&self) -> String {
         format!("{}layout", self.prefix)
     }
 
-    /// Key of a symbol's hash, which maps [`LATEST`] and `BAR_SPEC/KIND` to [`SignalValue`].
+    /// Returns the key of a symbol's hash, which maps [`LATEST`] and `BAR_SPEC/KIND` to [`SignalValue`].
     pub fn symbol(&self, symbol: &str) -> String {
         format!("{}symbol:{symbol}", self.prefix)
     }
 
-    /// Key of a partition's hash, which maps `rebuild` to a random name, and `position` to [`PositionValue`].
+    /// Returns the key of a partition's hash, which maps `rebuild` to a random name, and `position` to
+    /// [`PositionValue`].
     pub fn partition(&self, partition: PartitionId) -> String {
         format!("{}partition:{partition}", self.prefix)
     }
 
-    /// Key of the set of a partition's symbols.
+    /// Returns the key of the set of a partition's symbols.
     pub fn symbols(&self, partition: PartitionId) -> String {
         format!("{}symbols:{partition}", self.prefix)
     }
 
-    /// Key of a risk request's string: [`ResultValue`], for as long as results are kept.
+    /// Returns the key of a risk request's string, which is a [`ResultValue`] and is deleted when the retention time of
+    /// results ends.
     pub fn result(&self, request_id: &str) -> String {
         format!("{}result:{request_id}", self.prefix)
     }
 
-    /// Key of the sorted set of the requests answered in a partition, by expiry of their results, ms since the epoch.
+    /// Returns the key of the sorted set of the requests answered in a partition. They are sorted by the expiry of
+    /// their results, in milliseconds since the epoch.
     pub fn results(&self, partition: PartitionId) -> String {
         format!("{}results:{partition}", self.prefix)
     }
 
-    /// Key of the set of all partitions' numbers.
+    /// Returns the key of the set of all partitions' numbers.
     pub fn partitions(&self) -> String {
         format!("{}partitions", self.prefix)
     }
 
-    /// Key of a hash that maps `PARTITION/GROUP` to [`PlacementValue`].
+    /// Returns the key of a hash that maps `PARTITION/GROUP` to [`PlacementValue`].
     pub fn placements(&self) -> String {
         format!("{}placements", self.prefix)
     }
 
-    /// Key of a hash that maps `NODE/LANE` to [`LaneValue`].
+    /// Returns the key of a hash that maps `NODE/LANE` to [`LaneValue`].
     pub fn lanes(&self) -> String {
         format!("{}lanes", self.prefix)
     }

@@ -16,7 +16,7 @@ pub fn partition_of(symbol: &str, partitions: i32) -> i32 {
     (murmur2(symbol.as_bytes()) & i32::MAX) % partitions
 }
 
-/// 32-bit MurmurHash2 as in `org.apache.kafka.common.utils.Utils.murmur2`.
+/// Returns the 32-bit MurmurHash2, as in `org.apache.kafka.common.utils.Utils.murmur2`.
 fn murmur2(bytes: &[u8]) -> i32 {
     // Java hashes arrays of less than 2^31 bytes; in both implementations the length enters modulo 2^32.
     let mut hash = SEED ^ (bytes.len() as u32);

@@ -68,7 +68,7 @@ impl Interrupt {
         self.since().is_some()
     }
 
-    /// Time of the first signal; `None` if none was received.
+    /// Returns the time of the first signal; `None` if none was received.
     pub fn since(&self) -> Option<Instant> {
         *self.lock()
     }

@@ -1,8 +1,8 @@
 //! The host name in requests to the endpoint.
 //!
-//! The check protects against DNS rebinding: a foreign page makes its own name resolve to this machine, and the browser
-//! then lets the page read data from here. The browser sends that name along, so requests with foreign names are
-//! refused. An address as host is safe, because no page can own it.
+//! The check protects against DNS rebinding. In this attack, a foreign page makes its own name resolve to this machine,
+//! and the browser then lets the page read data from here. The browser sends that name along, so requests with foreign
+//! names are refused. An address as host is safe, because no page can own it.
 
 use std::net::IpAddr;
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::pages::{CONTROL, LIVE, OPENAPI, PAGE_ABOUT, Page, ROUTES};
 
-/// The OpenAPI document.
+/// Returns the OpenAPI document.
 pub(super) fn openapi() -> Value {
     let mut paths = Map::new();
     for route in &ROUTES {
@@ -83,7 +83,7 @@ fn told(why: &str) -> Value {
     answer(why, "text/plain")
 }
 
-/// A posted command and its answers.
+/// Returns the description of a posted command and its answers.
 fn control() -> Value {
     let posted = json!({
         "type": "object",

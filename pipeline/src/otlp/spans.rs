@@ -1,7 +1,7 @@
 //! Builds the spans of a trace.
 //!
-//! Neither tracing-opentelemetry nor the SDK's tracer is used. tracing-opentelemetry takes a span's times from the
-//! clock when the span is entered and closed. Both draw ids from a generator that does not know the span. Here, the
+//! The module uses neither tracing-opentelemetry nor the SDK's tracer. tracing-opentelemetry takes a span's times from
+//! the clock when the span is entered and closed. Both draw ids from a generator that does not know the span. Here, the
 //! spans are built once their trace is complete, with the times of events. Their ids are derived from the record, so a
 //! rerun yields the same ids, and a record leads to its trace.
 

@@ -22,7 +22,7 @@ struct Channel<'a> {
     action: Option<&'static str>,
 }
 
-/// The topics of a pipeline.
+/// Returns the topics of a pipeline.
 fn channels(topics: &Topics) -> [Channel<'_>; 12] {
     let channel = |name, topic, action, about| Channel { name, topic, about, action };
     let (sends, receives) = (Some("send"), Some("receive"));

@@ -289,7 +289,7 @@ fn a_market_that_was_killed_goes_on_where_it_stopped() {
     assert_eq!(ticks(folder.path(), "w.db"), ticks(folder.path(), "longer.db"));
 }
 
-/// The prices are those of a coin of little value, a spread, a price beyond 64 bits in units of 1e-9, and one with over
+/// The prices are those of a coin of little value, a spread, one beyond 64 bits in units of 1e-9, and one with over
 /// nine decimals. Then come a number that no tick can hold, and a price that cannot be compared with the symbol's
 /// others.
 #[test]

@@ -80,12 +80,12 @@ impl<T> Slots<T> {
         WIDTH_NS_MIN << self.doublings
     }
 
-    /// The first and last time seen, ns since the epoch.
+    /// Returns the first and last time seen, in nanoseconds since the epoch; `None` before the first.
     pub fn span(&self) -> Option<(i64, i64)> {
         self.span
     }
 
-    /// Number of slots from the first to the last, including empty ones.
+    /// Returns the number of slots from the first to the last, including empty ones.
     pub fn count(&self) -> usize {
         let width = self.width_ns();
         self.span.map_or(0, |(first, last)| {
@@ -110,7 +110,7 @@ impl<T> Slots<T> {
         u64::try_from(covered).unwrap_or(0).max(1)
     }
 
-    /// The value of each slot, in order; `None` for an empty slot.
+    /// Returns the value of each slot, in order; `None` for an empty slot.
     pub fn iter(&self) -> impl Iterator<Item = Option<&T>> {
         let first = self.span.map_or(0, |(first, _)| first.div_euclid(self.width_ns()));
         (0..self.count()).map(move |index| self.slots.get(&first.saturating_add(index as i64)))

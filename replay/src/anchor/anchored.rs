@@ -126,7 +126,7 @@ impl Anchored {
         }
     }
 
-    /// The newest anchor of a journal's partition in a file; `None` if the file is missing or has none.
+    /// Returns the newest anchor of a journal's partition in a file; `None` if the file is missing or has none.
     pub fn newest(path: &Path, topic: &str, partition: i32) -> io::Result<Option<Anchor>> {
         let mut file = match File::open(path) {
             Ok(file) => file,

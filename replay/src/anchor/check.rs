@@ -101,7 +101,7 @@ impl<'a> AnchorCheck<'a> {
         Some(AnchorProblem::Rewritten { sequence, anchored_hash, hash })
     }
 
-    /// The first difference, after all entries were read.
+    /// Returns the first difference; `None` if there is none. Must be called after all entries were read.
     pub(crate) fn divergence(&mut self) -> Option<AnchorDivergence> {
         let topic = self.topic.to_owned();
         let of = |partition, problem| AnchorDivergence { topic: topic.clone(), partition, problem };
@@ -264,7 +264,7 @@ impl Read {
     }
 }
 
-/// The life that wrote a record, according to its header.
+/// Returns the life that wrote a record, according to its header; `None` without such a header.
 fn life_of(record: &Record) -> Option<(i32, i64)> {
     let (_, value) = record.headers.iter().find(|(name, _)| name == LIFE_HEADER)?;
     let (partition, life) = std::str::from_utf8(value).ok()?.split_once('/')?;

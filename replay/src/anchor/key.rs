@@ -90,13 +90,13 @@ impl SigningKey {
         }
     }
 
-    /// The PEM file of the key.
+    /// Returns the PEM file of the key.
     pub fn pem(&self) -> String {
         let der = [&PRIVATE_BEGIN[..], &self.seed].concat();
         format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", BASE64.encode(der))
     }
 
-    /// The public key, which verifies this key's signatures.
+    /// Returns the public key, which verifies this key's signatures.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
@@ -126,12 +126,12 @@ impl PublicKey {
         }
     }
 
-    /// The PEM file of the key.
+    /// Returns the PEM file of the key.
     pub fn pem(&self) -> String {
         format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", BASE64.encode(self.der()))
     }
 
-    /// The first 16 hex digits of the SHA-256 of the key's DER: `openssl pkey -pubin -outform DER | sha256sum`.
+    /// Returns the first 16 hex digits of the SHA-256 of the key's DER: `openssl pkey -pubin -outform DER | sha256sum`.
     pub fn id(&self) -> String {
         hex::text(&digest(&SHA256, &self.der()).as_ref()[..ID_BYTES])
     }

@@ -62,7 +62,7 @@ impl Statement {
 }
 
 impl Anchor {
-    /// The anchor in a journal record; `None` if the record has none.
+    /// Returns the anchor in a journal record; `None` if the record has none.
     pub fn of(record: &Record) -> Option<Result<Self, Unreadable>> {
         let (_, value) = record.headers.iter().find(|(name, _)| name == HEADER)?;
         let text = std::str::from_utf8(value).map_err(|_| Unreadable { what: "it is not UTF-8" });

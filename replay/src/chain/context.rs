@@ -71,7 +71,7 @@ impl Context {
         self.life.as_ref()
     }
 
-    /// Time at which the life began; `None` if the history begins within the life.
+    /// Returns the time at which the life began; `None` if the history begins within the life.
     pub(crate) fn began_ns(&self) -> Option<i64> {
         self.life.as_ref().and_then(|life| life.began).map(|began| began.at_ns)
     }

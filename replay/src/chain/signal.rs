@@ -172,7 +172,7 @@ fn unknown(context: &Context, transaction: &Transaction, way: Option<&Way>, tick
     unknown
 }
 
-/// The stage configuration of a life; `None` if it is unknown or this software cannot read it.
+/// Returns the stage configuration of a life; `None` if it is unknown or this software cannot read it.
 pub(crate) fn config_of(context: &Context) -> Option<StageConfig> {
     StageConfig::from_json(&context.life()?.started.stage_config).ok()
 }

@@ -389,7 +389,7 @@ impl Source<'_> {
         }
     }
 
-    /// The create time of a tick record; `None` if the record is gone.
+    /// Returns the create time of a tick record; `None` if the record is gone.
     fn created_ns(&mut self, offset: i64) -> Result<Option<i64>, ReplayError> {
         if let Some((last, created_ns)) = self.last
             && last == offset

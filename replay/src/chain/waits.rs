@@ -226,7 +226,7 @@ pub(crate) struct RequestTimes<'a> {
     pub(crate) sealing: Sealing<'a>,
 }
 
-/// The waits of a request, and the time at which they end.
+/// Returns the waits of a request, and the time at which they end.
 pub(crate) fn request_waits(times: &RequestTimes<'_>) -> (Vec<Wait>, i64) {
     let mut cut = Cut::new(times.from_ns);
     cut.within(Step::Process, times.began_ns, times.received_ns);

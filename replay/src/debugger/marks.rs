@@ -38,7 +38,7 @@ pub(super) struct Mark {
 pub(super) struct Marks(Vec<Mark>);
 
 impl Marks {
-    /// The last mark before an offset.
+    /// Returns the last mark before an offset; `None` if there is none.
     pub(super) fn before(&self, offset: i64) -> Option<&Mark> {
         self.0[..self.0.partition_point(|mark| mark.offset < offset)].last()
     }

@@ -169,7 +169,7 @@ impl Field {
         FIELDS.iter().find(|(_, known, _)| *known == name).map(|(field, ..)| *field)
     }
 
-    /// The field's name in a condition.
+    /// Returns the field's name in a condition.
     pub fn name(self) -> &'static str {
         FIELDS.iter().find(|(field, ..)| *field == self).map_or("", |(_, name, _)| name)
     }

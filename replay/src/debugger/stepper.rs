@@ -117,7 +117,7 @@ impl Step<'_> {
         found
     }
 
-    /// The device of a lane; empty if it is not known.
+    /// Returns the device of a lane; empty if it is not known.
     pub fn device(&self, lane: LaneId) -> &str {
         let lanes = self.started.map_or(&[][..], |started| &started.lanes);
         let lane = usize::try_from(lane).ok().and_then(|lane| lanes.get(lane));
@@ -152,7 +152,7 @@ impl<'a> Stepper<'a> {
         Ok(stepper)
     }
 
-    /// The step at the position.
+    /// Returns the step at the position.
     pub fn step(&self) -> Step<'_> {
         let Here { offset, previous: _, entry, sequence, state_hash, decisions, refusal } = &self.here;
         Step {
@@ -172,7 +172,7 @@ impl<'a> Stepper<'a> {
         OffsetRange { first: self.first, next: self.entries.range.next }
     }
 
-    /// The last entry of the journal.
+    /// Returns the last entry of the journal.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -189,7 +189,7 @@ impl<'a> Stepper<'a> {
         Ok(self.entries.outside(self.entries.reach()?.into_iter().collect()))
     }
 
-    /// Total number of entries stepped, for callers that measure the cost of a move.
+    /// Returns the total number of entries stepped, for callers that measure the cost of a move.
     pub fn stepped(&self) -> u64 {
         self.stepped
     }

@@ -97,7 +97,7 @@ fn rows_elsewhere(a: &GroupWay, b: &GroupWay) -> i64 {
     b.rows.iter().map(more).sum()
 }
 
-/// The groups of two runs that were on other lanes.
+/// Returns the groups of two runs that were on other lanes.
 pub(super) fn moves([a, b]: [&Groups; 2]) -> Moves {
     let mut moves = Moves::default();
     let mut all = Vec::new();

@@ -300,7 +300,7 @@ impl Fold {
     }
 }
 
-/// The configuration, without the process and the version of its software.
+/// Returns the configuration, without the process and the version of its software.
 pub(super) fn configuration(started: &Started) -> Value {
     let stages: Value =
         serde_json::from_str(&started.stage_config).unwrap_or_else(|_| json!(started.stage_config));

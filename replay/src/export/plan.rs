@@ -38,7 +38,7 @@ pub(super) struct TopicPlan {
 }
 
 impl Plan {
-    /// Number of offsets to copy.
+    /// Returns the number of offsets to copy.
     pub(super) fn offsets(&self) -> u64 {
         let ranges = self.topics.iter().flat_map(|topic| &topic.copied);
         let copied: u64 = ranges.map(|range| (range.next - range.first).unsigned_abs()).sum();

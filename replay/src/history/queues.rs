@@ -207,7 +207,7 @@ impl Partition {
         self.group(group).stay.replace(stay)
     }
 
-    /// The stay of a group.
+    /// Returns the stay of a group; `None` if there is none.
     pub(super) fn stay_mut(&mut self, group: GroupIndex) -> Option<&mut Stay> {
         self.group(group).stay.as_mut()
     }

@@ -176,7 +176,7 @@ impl Entries<'_> {
         Ok(self.begin_before(last.offset)?.or(Some(last)))
     }
 
-    /// The offsets of a window.
+    /// Returns the offsets of a window.
     pub(crate) fn within(&self, window: Window) -> Result<OffsetRange, ReplayError> {
         let first = self.bound(window.from)?.unwrap_or(self.range.first);
         let next = self.bound(window.to)?.unwrap_or(self.range.next);

@@ -158,7 +158,7 @@ impl Missing {
         self.count += 1;
     }
 
-    /// The first request without a result; `None` if there is none.
+    /// Returns the first request without a result; `None` if there is none.
     pub(super) fn first(&self) -> Option<&Unanswered> {
         self.first.as_ref()
     }

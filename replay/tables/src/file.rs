@@ -24,7 +24,7 @@ pub enum TableFormat {
 }
 
 impl TableFormat {
-    /// Extension of the files.
+    /// Returns the extension of the files.
     pub fn ending(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",

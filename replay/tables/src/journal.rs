@@ -225,7 +225,7 @@ pub(crate) fn to_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("journal types are structs of numbers and texts")
 }
 
-/// The name of a variant, and its fields.
+/// Returns the name of a variant, and its fields.
 pub(crate) fn kind_of(value: &Value) -> (&str, &Value) {
     let fields = value.as_object().and_then(|variant| variant.iter().next());
     fields.map_or(("", value), |(kind, fields)| (kind.as_str(), fields))

@@ -95,7 +95,7 @@ impl TopicReader {
         Ok(Self { log, rows_of, filter, schemas, rows, unread, reading: None })
     }
 
-    /// Schema of all batches.
+    /// Returns the schema of all batches.
     pub fn schema(&self) -> SchemaRef {
         self.rows_of.table().schema()
     }

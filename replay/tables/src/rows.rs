@@ -73,7 +73,7 @@ impl Rows {
         }
     }
 
-    /// The next full batch.
+    /// Returns the next full batch; `None` if there is none.
     pub(crate) fn take_ready(&mut self) -> Option<TableBatch> {
         self.ready.pop_front()
     }

@@ -12,7 +12,7 @@ use crate::recording::{Plan, Random, Recording, empty, record};
 use crate::tampered::Tampered;
 use crate::{positions, records};
 
-/// A run with several lives, checkpoints of several parts, and a lost lane in each life.
+/// Returns a run with several lives, checkpoints of several parts, and a lost lane in each life.
 fn recorded(seed: u64) -> Recording {
     record(Plan {
         records: 60,
@@ -38,7 +38,7 @@ fn seen(stepper: &Stepper<'_>) -> (JournalEntry, u64, Vec<Decision>) {
     (step.entry.clone(), step.state.state_hash(), step.decisions.to_vec())
 }
 
-/// All steps from the first entry to the last.
+/// Returns all steps from the first entry to the last.
 fn forward(log: &dyn EventLog) -> Vec<(JournalEntry, u64, Vec<Decision>)> {
     let mut stepper = open(log);
     let mut all = vec![seen(&stepper)];

@@ -46,7 +46,7 @@ fn file_of(log: &dyn EventLog, window: Window, with_ticks: bool) -> File {
     File { log, exported, path, _folder: folder }
 }
 
-/// A run with checkpoints and snapshots in each of its lives.
+/// Returns a run with checkpoints and snapshots in each of its lives.
 fn rich(seed: u64) -> Recording {
     record(Plan { checkpoint: Some(4), snapshot: Some(7), ..Plan::small(seed) })
 }

@@ -137,7 +137,7 @@ pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
     all
 }
 
-/// A log with empty topics.
+/// Returns a log with empty topics.
 pub fn empty() -> Recording {
     empty_with(true)
 }

@@ -28,12 +28,12 @@ pub(crate) struct Span {
 /// Annotations of an event.
 pub(crate) type Notes = Vec<DebugAnnotation>;
 
-/// An annotation with a number.
+/// Returns an annotation with a number.
 pub(crate) fn number(key: Key, value: impl Into<i64>) -> DebugAnnotation {
     DebugAnnotation { name_iid: Some(key.iid()), int_value: Some(value.into()), string_value: None }
 }
 
-/// An annotation with a text.
+/// Returns an annotation with a text.
 pub(crate) fn text(key: Key, value: &str) -> DebugAnnotation {
     DebugAnnotation { name_iid: Some(key.iid()), int_value: None, string_value: Some(short(value)) }
 }

@@ -173,7 +173,7 @@ impl<W: Write> Timeline<W> {
         }
     }
 
-    /// The last time seen in this life.
+    /// Returns the last time seen in this life.
     pub(crate) fn last_ns(&self) -> i64 {
         self.life.as_ref().map_or(0, |life| life.last_ns)
     }

@@ -208,7 +208,7 @@ impl Tracks {
     }
 }
 
-/// The name of a process life.
+/// Returns the name of a process life.
 fn name_of(life: &Life) -> String {
     let (journal, node) = (life.journal, short(&life.started.node));
     match life.began {

@@ -1,7 +1,7 @@
 //! Parses one line of a recording. It allocates only for texts with escapes.
 //!
-//! Fields are read as [`Scalar`]s in one pass, and arrays are skipped. The reason is that one name may be a text in one
-//! event and an array in another (`b` of book tickers and of depth updates).
+//! Fields are read as [`Scalar`]s in one pass, and arrays are skipped. The reason: a name may be a text in one event
+//! and an array in another (`b` of book tickers and of depth updates).
 
 use std::borrow::Cow;
 

@@ -185,7 +185,7 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// The gaps of an input.
+    /// Returns the gaps of an input; `None` if it has none.
     pub fn of_input(&self, input: usize) -> Option<GapSummary> {
         self.summaries.get(input).copied().flatten()
     }

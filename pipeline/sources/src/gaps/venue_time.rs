@@ -32,7 +32,7 @@ impl<P: Copy> VenueTime<P> {
         VenueTime { greatest_ns: None, waiting: VecDeque::new() }
     }
 
-    /// The greatest time that is not far ahead.
+    /// Returns the greatest time that is not far ahead; `None` before the first.
     pub(super) fn greatest_ns(&self) -> Option<i64> {
         self.greatest_ns
     }

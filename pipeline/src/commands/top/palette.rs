@@ -14,32 +14,32 @@ impl Palette {
         if self.is_coloured { Style::new().fg(colour) } else { Style::new().add_modifier(without) }
     }
 
-    /// Style of what is in order.
+    /// Returns the style of values that are in order.
     pub fn good(self) -> Style {
         self.of(Color::Green, Modifier::empty())
     }
 
-    /// Style of what needs attention.
+    /// Returns the style of values that need attention.
     pub fn warning(self) -> Style {
         self.of(Color::Yellow, Modifier::BOLD)
     }
 
-    /// Style of what is lost or wrong.
+    /// Returns the style of values that are lost or wrong.
     pub fn bad(self) -> Style {
         self.of(Color::Red, Modifier::BOLD).add_modifier(Modifier::BOLD)
     }
 
-    /// Style of titles and of lines of measured values.
+    /// Returns the style of titles and of lines of measured values.
     pub fn accent(self) -> Style {
         self.of(Color::Cyan, Modifier::empty())
     }
 
-    /// Style of column headers and of other words beside values.
+    /// Returns the style of column headers and of other words beside values.
     pub fn faint(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// Style of the selected row.
+    /// Returns the style of the selected row.
     pub fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }

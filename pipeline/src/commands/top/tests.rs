@@ -20,7 +20,7 @@ use crate::printable::printable_line;
 /// Text with control sequences and with characters that have no width, are wide, or read backwards.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\r\n\t\u{202e}\u{200d}e\u{301}株式🚀\u{feff}\0";
 
-/// A state with contents for every part of the screen.
+/// Returns a state with contents for every part of the screen.
 fn state() -> Snapshot {
     let wave = |seconds: u32, least: f64| f64::from(seconds % 13) * 40.0 + least;
     let series = |least| (0..120).map(|second| wave(second, least)).collect::<Vec<f64>>();
@@ -127,7 +127,7 @@ fn wish(symbol: &str, bar: &str) -> Wish {
     Wish { symbol: symbol.to_owned(), bar: bar.to_owned() }
 }
 
-/// A model that has received its answers.
+/// Returns a model that has received its answers.
 fn model() -> Model {
     let mut model = Model::new("http://127.0.0.1:9464", false);
     answer(&mut model, 1_000, Ok(state()));

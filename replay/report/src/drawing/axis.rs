@@ -30,7 +30,7 @@ impl Axis {
         (value - self.from) / (self.to - self.from)
     }
 
-    /// The lines at round values.
+    /// Returns the lines at round values.
     pub fn lines(&self) -> Vec<Line> {
         let step = step(self.to - self.from);
         let first = (self.from / step).ceil();
@@ -42,7 +42,7 @@ impl Axis {
     }
 }
 
-/// The distance between lines: 1, 2 or 5 times a power of ten.
+/// Returns the distance between lines: 1, 2 or 5 times a power of ten.
 fn step(span: f64) -> f64 {
     let least = if span > 0.0 { span / LINES } else { 1.0 };
     let mut power = 1e-9;

@@ -26,7 +26,7 @@ const GREY: &str = "#808080";
 const COLOURS: [&str; 8] =
     ["#3b82c4", "#d9730d", "#2f9e63", "#c2449b", "#8a6fd1", "#b08900", "#d64545", "#2a9aa8"];
 
-/// The colour of a series or kind, by its number.
+/// Returns the colour of a series or kind, by its number.
 pub fn colour(number: usize) -> &'static str {
     COLOURS[number % COLOURS.len()]
 }

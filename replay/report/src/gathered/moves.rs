@@ -63,12 +63,12 @@ struct Left {
 }
 
 impl Moves {
-    /// Number of moves.
+    /// Returns the number of moves.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The last moves, in order of time.
+    /// Returns the last moves, in order of time.
     pub fn last(&self) -> impl DoubleEndedIterator<Item = &Move> {
         self.last.values()
     }

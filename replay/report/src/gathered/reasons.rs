@@ -44,7 +44,7 @@ impl Reasons {
         found
     }
 
-    /// Total count of a kind.
+    /// Returns the total count of a kind.
     pub fn total(&self, kind: ReasonKind) -> u64 {
         self.of(kind).iter().map(|(_, count)| count).sum()
     }

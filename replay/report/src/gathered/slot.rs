@@ -67,7 +67,7 @@ impl BatchWork {
         add(&mut self.ns, other.ns);
     }
 
-    /// Work time per row, ns; `None` if there are no rows.
+    /// Returns the work time per row, in nanoseconds; `None` if there are no rows.
     pub fn ns_per_row(&self) -> Option<u64> {
         self.ns.checked_div(self.rows)
     }
@@ -165,12 +165,12 @@ impl Latency {
         self.add(latency_ns, DIGITS);
     }
 
-    /// Number of latencies.
+    /// Returns the number of latencies.
     pub fn count(&self) -> u64 {
         self.histogram.as_ref().map_or(0, |histogram| histogram.len())
     }
 
-    /// The greatest latency, ns; `None` if there is none.
+    /// Returns the greatest latency, in nanoseconds; `None` if there is none.
     pub fn max_ns(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.max_ns)
     }

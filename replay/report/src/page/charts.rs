@@ -29,7 +29,7 @@ pub(super) fn note(words: &str) -> Markup {
     html! { p.note { (words) } }
 }
 
-/// A path in a drawing.
+/// Returns a path in a drawing.
 pub(super) fn path(class: &str, path: &str) -> Markup {
     html! { path class=(class) d=(path) {} }
 }

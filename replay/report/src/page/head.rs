@@ -11,7 +11,7 @@ use crate::{Page, Verdict};
 /// Greatest length of a verdict's text, in bytes.
 const WORDS_BYTES_MAX: usize = 8_192;
 
-/// Title, verdict, and origin of the numbers.
+/// Returns the title, the verdict, and the origin of the numbers.
 pub(super) fn head(of: &Page<'_>) -> Markup {
     let gathered = of.gathered;
     let topic = |(what, name): &(&str, String)| match name == what {

@@ -32,7 +32,7 @@ const ABOUT_PAGE: PreEscaped<&str> = PreEscaped(concat!(
     r#"content="default-src 'none'; style-src 'unsafe-inline'; img-src data:"/><link rel="icon" href="data:,"/>"#,
 ));
 
-/// The page as HTML.
+/// Returns the page as HTML.
 pub fn html(of: &Page<'_>) -> String {
     let gathered = of.gathered;
     shown(html! {

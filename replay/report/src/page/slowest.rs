@@ -16,7 +16,7 @@ const CHAIN_BYTES_MAX: usize = 16_384;
 /// Greatest length of all chains together, in bytes.
 const CHAINS_BYTES_MAX: usize = 400_000;
 
-/// The section on the slowest signals.
+/// Returns the section about the slowest signals.
 pub(super) fn slowest(of: &Page<'_>) -> Markup {
     let slowest = &of.gathered.slowest;
     let mut bytes_left = CHAINS_BYTES_MAX;
@@ -45,7 +45,7 @@ pub(super) fn slowest(of: &Page<'_>) -> Markup {
     }
 }
 
-/// The waits of all listed signals together.
+/// Returns the section about the total waits of all listed signals.
 fn waits(of: &Page<'_>) -> Markup {
     let mut sums = BTreeMap::new();
     for wait in of.gathered.slowest.signals.iter().flat_map(|slow| &slow.chain.waits) {

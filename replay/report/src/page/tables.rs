@@ -54,7 +54,7 @@ pub(super) fn decisions(gathered: &Gathered) -> Markup {
     }
 }
 
-/// The last moves.
+/// Returns the table of the last moves.
 pub(super) fn moves(gathered: &Gathered) -> Markup {
     let moves: Vec<&Move> = gathered.moves.last().rev().collect();
     let (shown, all) = (numbers::count(moves.len() as u64), numbers::count(gathered.moves.count()));
@@ -155,7 +155,7 @@ pub(super) fn lives(gathered: &Gathered) -> Markup {
     }
 }
 
-/// A table of texts.
+/// Returns a table of texts.
 pub(super) fn table<const N: usize>(header: &[&str; N], rows: &[[String; N]]) -> Markup {
     html! {
         div.scroll.tall tabindex="0" {

@@ -52,12 +52,12 @@ impl<'a> Timeline<'a> {
         })
     }
 
-    /// A number for each slot.
+    /// Returns a number for each slot.
     pub(super) fn values(&self, of: impl Fn(&Slot) -> f64) -> Vec<f64> {
         self.slots.iter().map(|slot| slot.map_or(0.0, &of)).collect()
     }
 
-    /// A number for each slot, per second.
+    /// Returns a number for each slot, per second.
     pub(super) fn rates(&self, of: impl Fn(&Slot) -> f64) -> Vec<f64> {
         self.values(of).iter().zip(&self.seconds).map(|(value, seconds)| value / seconds).collect()
     }

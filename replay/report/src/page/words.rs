@@ -59,7 +59,7 @@ pub(super) fn meaning(kind: ReasonKind, word: &str) -> &'static str {
     }
 }
 
-/// The title of a kind of decisions.
+/// Returns the title of a kind of decisions.
 pub(super) fn title(kind: ReasonKind) -> &'static str {
     match kind {
         ReasonKind::Batch => "Batches, by reason for their dispatch",

@@ -247,7 +247,7 @@ fn of_decision(decision: &Decision) -> Subject {
     Subject { decision: Some(decision.name()), ..subject }
 }
 
-/// The name of a reason in JSON.
+/// Returns the name of a reason in JSON; `None` if its JSON is not a text.
 fn word(reason: &impl serde::Serialize) -> Option<String> {
     serde_json::to_value(reason).ok()?.as_str().map(str::to_owned)
 }

@@ -158,7 +158,7 @@ struct Grammar<'a> {
 }
 
 impl<'a> Grammar<'a> {
-    /// Index of the character at a byte.
+    /// Returns the index of the character at a byte.
     fn character(&self, byte: usize) -> usize {
         self.text[..byte].chars().count()
     }

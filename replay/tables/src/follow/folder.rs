@@ -142,7 +142,7 @@ impl Unfinished {
         self.file.as_mut().expect("it is not finished").write(batch)
     }
 
-    /// Number of rows written.
+    /// Returns the number of rows written.
     pub(super) fn rows(&self) -> u64 {
         self.file.as_ref().map_or(0, |file| file.rows)
     }

@@ -53,7 +53,7 @@ impl<'a> Stream<'a> {
         self.parts.iter().map(|part| (part.table, part.first))
     }
 
-    /// Number of rows of a table in whole files.
+    /// Returns the number of rows of a table in whole files.
     pub(super) fn rows_of(&self, table: &Table) -> u64 {
         self.parts.iter().filter(|part| part.table.name == table.name).map(|part| part.written).sum()
     }
