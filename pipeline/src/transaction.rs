@@ -60,7 +60,7 @@ impl Waiting {
         Self { began: Instant::now(), outage: Outage::begin(0) }
     }
 
-    /// True if the log has been awaited long enough, given the time at which the process was told to end.
+    /// True if the log has been awaited long enough, given the time at which the process was asked to end.
     fn is_given_up(&self, stopping_since: Option<Instant>) -> bool {
         let since_began_ns = |at: Instant| at.saturating_duration_since(self.began).as_nanos() as i64;
         self.outage.is_given_up(since_began_ns(Instant::now()), stopping_since.map(since_began_ns))
@@ -72,7 +72,7 @@ impl Waiting {
     }
 }
 
-/// Returns the time at which the process was told to end; `None` before.
+/// Returns the time at which the process was asked to end; `None` before.
 pub type StoppingSince = Box<dyn Fn() -> Option<Instant> + Send>;
 
 /// Writes transactions under one transactional id.

@@ -377,7 +377,7 @@ impl Answer<'_> {
         }
     }
 
-    /// Returns the expected record. `found`, decoded from `record`, is in its place.
+    /// Returns the record that is expected in place of `found`, which was decoded from `record`.
     fn expected(
         &self,
         process: i32,

@@ -89,7 +89,7 @@ fn walk(field: &str, expected: &Value, found: &Value, out: &mut Vec<Difference>)
     }
 }
 
-/// Returns the path of a member. Names of variants are written like those of fields.
+/// Returns the path of a member. Names of variants are written like names of fields.
 pub(crate) fn joined(field: &str, key: &str) -> String {
     let mut path = String::from(field);
     for (index, letter) in key.char_indices() {

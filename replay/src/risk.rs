@@ -356,7 +356,7 @@ impl<'a> RiskCheck<'a> {
 }
 
 impl RiskCheck<'_> {
-    /// Returns the difference between a result and what it must be; `None` if there is none.
+    /// Returns the difference between a result and its requirement; `None` if there is none.
     fn compare(
         &self,
         source: &TopicPartition,

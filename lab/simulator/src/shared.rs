@@ -5,7 +5,7 @@
 //!   one slice:          ▁▁▁▁▁▁▁▁███▁▁▁▁██████▁▁▁▁▁▁      1/11 otherwise. Whoever is alone has all of it.
 //! ```
 //!
-//! The shares are those of two threads that compete for one core. Critical tasks have the priority of ticks. Other
+//! The shares equal those of two threads that compete for one core. Critical tasks have the priority of ticks. Other
 //! tasks have a nice value greater by ten, which gives them about a tenth of the weight on Linux. The model assumes the
 //! same shares for slices on GPUs, which run in a stream of lower priority.
 

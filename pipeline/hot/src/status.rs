@@ -24,7 +24,7 @@ pub struct HotFigures {
     pub written: u64,
     /// Number of signals and results in the log that were not written at the last check.
     pub behind: u64,
-    /// Number of partitions rebuilt from the log's beginning, because Redis had nothing or something else for them.
+    /// Number of partitions rebuilt from the log's beginning, because Redis had no values or other values for them.
     pub rebuilds: u64,
     /// Number of lost connections.
     pub losses: u64,

@@ -65,7 +65,7 @@ pub enum SourceError {
     /// The `--map` cannot be used; the error lists all mistakes.
     #[error("--map: {}", problems.join("; "))]
     BadMapping {
-        /// The mistakes, each with what is allowed.
+        /// The mistakes, each with the allowed values.
         problems: Vec<String>,
     },
     /// The file's header lacks a mapped column.

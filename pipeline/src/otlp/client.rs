@@ -35,7 +35,7 @@ const PASSING: [StatusCode; 4] = [
     StatusCode::SERVICE_UNAVAILABLE,
     StatusCode::GATEWAY_TIMEOUT,
 ];
-/// Greatest length of an answer, in bytes; an answer may explain what was refused.
+/// Greatest length of an answer, in bytes; the answer may explain a refusal.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 /// Sends requests, each with the configured headers.

@@ -122,7 +122,7 @@ impl PageReader {
     }
 }
 
-/// Returns the page of which a record is a part; `None` for other records.
+/// Returns the page to which a record belongs; `None` if it belongs to no page.
 fn page_of(record: &Record) -> Option<(PageId, Snapshot)> {
     let part = decode_snapshot(&record.value).ok()?;
     let page = part.group.checked_sub(Snapshot::PAGES).filter(|page| *page >= 0)?;

@@ -246,7 +246,7 @@ impl Following {
         }
     }
 
-    /// Handles an aborted attempt, of which nothing was written.
+    /// Handles an aborted attempt; nothing of it was written.
     fn on_aborted(&mut self, attempt: CommitAttempt) {
         for sealed in &mut self.sealed {
             sealed.attempts.push((attempt, false));

@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 /// Longest time for which an ending process waits for a thread.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// A thread that ends by itself once it is told to.
+/// A thread that ends by itself once it is asked to.
 pub(super) struct Worker {
     name: String,
     /// Disconnected when the thread ends.

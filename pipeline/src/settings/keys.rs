@@ -39,25 +39,25 @@ pub enum ValueKind {
     },
     /// A whole number.
     Integer {
-        /// Default.
+        /// Default value.
         default: i64,
-        /// Smallest.
+        /// Least allowed value.
         min: i64,
-        /// Largest.
+        /// Greatest allowed value.
         max: i64,
     },
     /// A number.
     Number {
-        /// Default.
+        /// Default value.
         default: f64,
-        /// Smallest.
+        /// Least allowed value.
         min: f64,
-        /// Largest.
+        /// Greatest allowed value.
         max: f64,
     },
     /// A list of strings.
     List {
-        /// Default.
+        /// Default value.
         default: &'static [&'static str],
         /// Allowed items, in words.
         allowed: &'static str,

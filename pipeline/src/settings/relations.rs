@@ -142,7 +142,7 @@ fn relation_of_fields(
     let key_of = |field: &str| {
         let is_section = |path: &str| match path.strip_prefix(section) {
             Some(within) => within.trim_start_matches('.') == outer,
-            // The scheduler's struct contains that of risk tasks, whose keys have their own section.
+            // The scheduler's struct contains the struct of risk tasks, whose keys have their own section.
             None => path == outer,
         };
         KEYS.iter().find(|key| key.field == field && is_section(key.section())).map(|key| key.path)

@@ -1,4 +1,4 @@
-//! Explains why a lane had no more to do at a time.
+//! Explains why a lane had no more work at a given time.
 
 use std::fmt;
 

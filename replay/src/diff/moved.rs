@@ -55,7 +55,7 @@ pub(super) struct GroupWay {
 pub(super) type Groups = BTreeMap<(PartitionId, GroupIndex), GroupWay>;
 
 impl GroupWay {
-    /// Adds rows that went to a lane. `offset` is that of their first record.
+    /// Adds rows that went to a lane. `offset` is the offset of their first record.
     pub(super) fn push(&mut self, offset: i64, lane: &str, rows: i64) {
         match self.rows.get_mut(lane) {
             Some(known) => *known += rows,

@@ -85,7 +85,7 @@ impl Side {
     }
 }
 
-/// True if an input leads to no decision, because it only reports what was written or stored.
+/// True if an input leads to no decision, because it only reports that something was written or stored.
 fn is_of_transactions(input: &Input) -> bool {
     matches!(input, Input::Sealed(_) | Input::CommitEnded(_) | Input::Checkpoint(_) | Input::Positions(_))
 }

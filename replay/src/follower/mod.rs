@@ -101,7 +101,7 @@ impl<'a> Follower<'a> {
         &self.followed
     }
 
-    /// Verifies a bounded part of what was committed since the last round. Returns true if nothing is left. Does
+    /// Verifies a bounded part of the records committed since the last round. Returns true if nothing is left. Does
     /// nothing after the first difference. After an error the next round continues where this one stopped.
     ///
     /// # Errors

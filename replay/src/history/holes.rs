@@ -1,7 +1,7 @@
 //! Intervals in which a process recorded nothing.
 //!
-//! A journal has no heartbeat, and a process with nothing to do records nothing. A stuck process shows itself by
-//! something due that did not happen. For example, a commit is late after a SIGSTOP, or after the machine was
+//! A journal has no heartbeat, and a process with nothing to do records nothing. A stuck process is recognised by an
+//! event that was due but did not happen. For example, a commit is late after a SIGSTOP, or after the machine was
 //! suspended.
 
 use warptape_schemas::journal::{Decision, Input};

@@ -29,7 +29,7 @@ pub enum Item {
     Lane(LaneChange),
     /// A breaker changed its state.
     Breaker(BreakerChange),
-    /// The process was told to drain: it reads no more, and finishes its work.
+    /// The process was asked to drain: it stops reading, and finishes its work.
     Draining(Moment),
     /// A device came near its throttling temperature, or cooled down again.
     Headroom(HeadroomChange),
@@ -37,7 +37,7 @@ pub enum Item {
     Wanted(Wanted),
     /// A round of a risk task ended.
     Round(Round),
-    /// A slice of a task came back, or was lost.
+    /// A slice of a task was completed or lost.
     Slice(Slice),
     /// The outcome of a transaction is known, or will never be known.
     Transaction(Arc<Transaction>),

@@ -100,7 +100,7 @@ pub struct TrackDescriptor {
     /// Order of the tracks below this one; see [`EXPLICIT_ORDER`].
     #[prost(int32, optional, tag = "11")]
     pub child_ordering: Option<i32>,
-    /// Position of the track among those of its parent.
+    /// Position of the track among the children of its parent.
     #[prost(int32, optional, tag = "12")]
     pub sibling_order_rank: Option<i32>,
     /// Description of the track's contents.
@@ -125,7 +125,7 @@ pub struct ProcessDescriptor {
 /// Contents of [`TrackDescriptor::counter`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CounterDescriptor {
-    /// Name of what is counted.
+    /// Name of the counted quantity.
     #[prost(string, optional, tag = "6")]
     pub unit_name: Option<String>,
 }

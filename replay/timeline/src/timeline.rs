@@ -109,7 +109,7 @@ impl<W: Write> Timeline<W> {
         }
     }
 
-    /// Ends the history. Returns the writer, and the counts of what was drawn.
+    /// Ends the history. Returns the writer, and the counts of the drawn items.
     ///
     /// # Errors
     /// If the trace cannot be written.

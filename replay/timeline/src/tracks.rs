@@ -85,7 +85,7 @@ impl Numbers {
 }
 
 impl Tracks {
-    /// Creates the tracks of a process life; `None` stands for the entries before the journal's first start.
+    /// Creates the tracks of a process life. `life` is `None` for the entries before the journal's first start.
     pub(crate) fn new<W: Write>(
         life: Option<&Life>,
         numbers: &mut Numbers,

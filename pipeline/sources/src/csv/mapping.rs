@@ -62,7 +62,7 @@ pub struct CsvMapping {
     pub(super) numbers: NumberFormat,
     pub(super) zone: Option<Zone>,
     pub(super) side_words: SideWords,
-    /// True if an empty side of a quote stands for the previous quote's side.
+    /// True if an empty side of a quote repeats the side of the previous quote.
     pub(super) empty_is_last: bool,
 }
 

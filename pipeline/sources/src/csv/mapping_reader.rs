@@ -149,7 +149,7 @@ impl MappingReader {
         Some(ColumnSource { place, unit })
     }
 
-    /// Reports those of these keys that are missing.
+    /// Reports which of these keys are missing.
     fn require(&mut self, keys: &[&str], why: &str) {
         let missing: Vec<&str> =
             keys.iter().filter(|key| !self.columns.contains_key(*key)).copied().collect();

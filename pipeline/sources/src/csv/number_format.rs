@@ -89,7 +89,8 @@ impl NumberFormat {
     }
 }
 
-/// A number's digits, the last `decimals` of which are after the point. A negative count stands for zeros that follow.
+/// A number's digits, the last `decimals` of which are after the point. A negative count means zeros that follow the
+/// digits.
 struct Number {
     is_negative: bool,
     digits: Vec<u8>,

@@ -102,7 +102,7 @@ pub(super) struct MixedColumns {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TradeColumns {
     pub(super) trade_id: Option<Column>,
-    /// True if an id may be any text, of which a hash is kept.
+    /// True if an id may be any text; only a hash of it is kept.
     pub(super) hashes_ids: bool,
     pub(super) price: NumberColumn,
     pub(super) size: NumberColumn,
@@ -130,7 +130,7 @@ pub(super) struct QuoteColumns {
     pub(super) bid_size: Option<NumberColumn>,
     pub(super) ask_price: NumberColumn,
     pub(super) ask_size: Option<NumberColumn>,
-    /// True if an empty side stands for the previous quote's side.
+    /// True if an empty side of a quote repeats the side of the previous quote.
     pub(super) empty_is_last: bool,
 }
 

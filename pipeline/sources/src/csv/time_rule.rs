@@ -115,7 +115,7 @@ fn offset(text: &str) -> Option<Offset> {
     Offset::from_seconds(if sign == "-" { -seconds } else { seconds }).ok()
 }
 
-/// Checks that a format provides what is required. An error describes the fault.
+/// Checks that a format provides the required parts of a time. An error describes the fault.
 pub(super) fn check_format(format: &str, gives: Gives) -> Result<(), String> {
     let sample = jiff::civil::date(2024, 11, 28).at(13, 45, 6, 789_000_000);
     let at = Offset::UTC.to_timestamp(sample).map(|at| at.to_zoned(TimeZone::UTC));

@@ -1,4 +1,4 @@
-//! One live feed: converts its messages to ticks, and counts what is missing, repeated or wrong.
+//! One live feed: converts its messages to ticks, and counts missing, repeated and wrong messages.
 
 use std::collections::BTreeMap;
 

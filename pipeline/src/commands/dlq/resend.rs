@@ -125,7 +125,7 @@ impl Resend<'_> {
         if whole.next > from { self.commit(Some((partition, whole.next))) } else { Ok(()) }
     }
 
-    /// Sends all letters in the range, even those already replayed. The partition's progress stays as it is.
+    /// Sends all letters in the range, even those already replayed. The partition's progress does not change.
     fn range(&mut self, partition: i32, range: Range) -> anyhow::Result<()> {
         let before = self.replayed_before(partition)?;
         let letters = self.letters;

@@ -1,4 +1,4 @@
-//! `warptape replay why-not`: explains why a lane had no more to do at a time.
+//! `warptape replay why-not`: explains why a lane had no more work at a given time.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -13,7 +13,7 @@ use super::policies::Policy;
 use crate::cli::SimulateArgs;
 use lanes::{timeline, utilisation};
 
-/// Number of tasks in the run whose lanes are drawn over time: with more, slices could not be told apart.
+/// Number of tasks in the run whose lanes are drawn over time: with more tasks, slices could not be distinguished.
 const TIMELINE_TASKS: usize = 100;
 
 const COMPLETION: Words<'_> = Words {

@@ -34,7 +34,7 @@ pub struct Printer<'a, W> {
     filter: Filter,
     form: Form,
     describer: Describer,
-    /// Start of the process that writes each partition of the journal, once an entry has told it.
+    /// Start of the process that writes each partition of the journal, once an entry has named it.
     started: BTreeMap<i32, Started>,
 }
 
@@ -151,7 +151,7 @@ impl<'a, W: Write> Printer<'a, W> {
         decisions.iter().try_for_each(write)
     }
 
-    /// Replaces an entry's input and decisions with sentences. Returns those of the decisions.
+    /// Replaces an entry's input and decisions with sentences. Returns the sentences of the decisions.
     fn tell_entry(&mut self, partition: i32, entry: &JournalEntry, fields: &mut Value) -> Vec<String> {
         let began = match &entry.input {
             Input::Started(started) => Some(started),

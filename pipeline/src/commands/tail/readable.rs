@@ -1,7 +1,7 @@
 //! Records as JSON for people and for programs without a schema. Every tick has the same shape, with times and decimals
 //! as text beside the raw integers.
 //!
-//! Fields of the record stay as they are. Fields that an earlier version lacks get their defaults. An added field has
+//! Fields of the record are not changed. Fields that an earlier version lacks get their defaults. An added field has
 //! the same name without its unit: `event_time` beside `event_time_ns`, and `price` beside `price_e9`. This module must
 //! not know how lines are printed.
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// One row.
 pub struct TickRow {
-    /// Schema name; rows of a batch have that of a single tick, if it has the same fields.
+    /// Schema name. Rows of a batch have the name of a single tick's schema, if the fields are the same.
     pub schema: &'static str,
     /// Index within the record; `None` unless the record is a batch.
     pub index: Option<usize>,

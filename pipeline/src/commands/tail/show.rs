@@ -54,9 +54,9 @@ pub enum Show {
     Index,
     /// The record's time in the log.
     Written,
-    /// A field as it is.
+    /// A field, unchanged.
     Word(&'static str),
-    /// A field as it is, for long texts.
+    /// A field, unchanged, for long texts.
     Sentence(&'static str),
     /// A whole number.
     Count(&'static str),

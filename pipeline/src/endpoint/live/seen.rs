@@ -35,7 +35,7 @@ pub(super) struct Seen {
     /// Sequence of the newest entry of the journal.
     pub(super) newest_sequence: Option<i64>,
     pub(super) series: Arc<Mutex<Series>>,
-    /// Start of the process, once an entry told it; it has the devices of lanes and the limits of decisions.
+    /// Start of the process, once an entry contained it; it has the devices of lanes and the limits of decisions.
     pub(super) started: Option<Started>,
     explains: Arc<dyn Explains>,
     describer: Describer,

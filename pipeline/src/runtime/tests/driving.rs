@@ -7,7 +7,7 @@ use warptape_schemas::journal::LaneId;
 
 use super::*;
 
-/// An outside that only logs the calls; its process is told to end at once.
+/// An environment of the core that only logs the calls. Its process is asked to end at once.
 #[derive(Default)]
 struct Seen {
     /// Questions and observations, in their order.

@@ -59,7 +59,7 @@ struct Around {
     held_slices: Option<Vec<Event>>,
     /// The commit in progress if commits never end; the outer `None` means that commits end at once.
     held_commit: Option<Option<Box<CommitRequest>>>,
-    /// Slices on lanes: the time of each, and true for those of critical tasks.
+    /// Start times of slices on lanes, each with true for a slice of a critical task.
     slices: Vec<(i64, bool)>,
     /// Number of requests that were present when the partition was assigned.
     requests_before: i64,

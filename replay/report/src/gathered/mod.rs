@@ -1,6 +1,6 @@
 //! The contents of a page, gathered item by item in one pass.
 //!
-//! This module owns the counts, and limits what is kept. It does not know how the counts are shown.
+//! This module owns the counts, and limits how much is kept. It does not know how the counts are shown.
 
 mod moves;
 mod reasons;

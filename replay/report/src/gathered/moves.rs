@@ -25,7 +25,7 @@ pub struct Move {
     pub cause: MoveCause,
     /// Predicted gain and cost of the move, ns; `None` if they were not predicted.
     pub worth: Option<(i64, i64)>,
-    /// Time at which the lane was told to release the group, or was lost, ns since the epoch. The group's rows waited
+    /// Time at which the lane was asked to release the group, or was lost, ns since the epoch. The group's rows waited
     /// from then on.
     pub since_ns: i64,
     /// Time at which the group was placed on the other lane, ns since the epoch.
@@ -37,7 +37,7 @@ pub struct Move {
 /// The cause of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveCause {
-    /// The lane was told to release the group.
+    /// The lane was asked to release the group.
     Told(ReleaseCause),
     /// The lane was lost.
     LaneLost,

@@ -84,7 +84,7 @@ pub enum EventKind {
     Breaker,
     /// The temperature of a device changed the weight of its lanes.
     Headroom,
-    /// A process was told to drain.
+    /// A process was asked to drain.
     Draining,
     /// The wanted number of lanes changed.
     Wanted,

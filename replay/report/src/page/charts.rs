@@ -24,7 +24,7 @@ pub(super) fn nothing(words: &str) -> Markup {
     html! { p.none { (words) } }
 }
 
-/// Returns a note about what is left out, or about how to read a drawing.
+/// Returns a note about omitted data, or about how to read a drawing.
 pub(super) fn note(words: &str) -> Markup {
     html! { p.note { (words) } }
 }

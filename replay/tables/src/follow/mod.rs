@@ -58,7 +58,7 @@ impl<'a> Follow<'a> {
         Ok(Self { log, options, tables, folder, streams: BTreeMap::new(), notes })
     }
 
-    /// Reads a bounded part of what was written since the last round. Returns true if nothing is left.
+    /// Reads a bounded part of the records written since the last round. Returns true if nothing is left.
     ///
     /// # Errors
     /// If the log cannot be read, or a file cannot be written.

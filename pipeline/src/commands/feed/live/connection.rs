@@ -1,4 +1,4 @@
-//! The connection to a venue: a thread connects, reads and connects again, and hands over what it receives.
+//! The connection to a venue: a thread connects, reads and connects again, and hands over the received messages.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};

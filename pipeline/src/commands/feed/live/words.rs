@@ -12,7 +12,7 @@ use warptape_sources::live::{ClockSummary, Cut, LiveCounts, LiveVenue, TradeGap}
 /// Remedy for clocks that are far apart.
 pub const CLOCK_REMEDY: &str = "times of receipt and of the venue's events are far apart: set this machine's clock (NTP), or look at the network";
 
-/// Describes what was received.
+/// Describes the received messages.
 pub fn counts(counts: &LiveCounts, connections: u64) -> String {
     let LiveCounts { messages, bad, repeated, earlier, unfit, .. } = counts;
     let mut text =
