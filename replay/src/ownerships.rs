@@ -74,7 +74,6 @@ impl Ownerships {
     /// True if the process that wrote something about a partition at a time has sealed a later transaction of it. The
     /// first transaction sealed at or after that time may contain it, so a second one is required. False if the writer
     /// is uncertain.
-    /// the writer is not certain.
     pub(crate) fn went_on(&self, partition: i32, at_ns: i64) -> bool {
         let Some(ownerships) = self.partitions.get(&partition) else { return false };
         let mut begun = ownerships.iter().filter(|ownership| ownership.from_ns <= at_ns);

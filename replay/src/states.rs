@@ -79,7 +79,7 @@ impl Evictions {
     }
 
     /// True if the evicted symbols of a place are known. Pages are never removed, so without pages no symbol was ever
-    /// evicted. The intake to which the record at an offset belongs may have been compacted away after a newer one.
+    /// evicted. The intake for the record at an offset may have been compacted away after a newer one.
     fn are_known_at(&self, at: i64, fingerprint: u64, offset: i64, place: SnapshotPlace) -> bool {
         let has_newer = || self.newest.get(&place).is_some_and(|(newest, _)| *newest > offset);
         self.pages.is_empty() || self.lists.contains_key(&(at, fingerprint)) || !has_newer()

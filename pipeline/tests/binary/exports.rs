@@ -1,5 +1,5 @@
-//! Exports. Files exported from the embedded log and from Kafka verify elsewhere, as a whole and for a window. polars
-//! and DuckDB can read exported tables.
+//! Exports. Files exported from the embedded log and from Kafka verify elsewhere, as a whole and for a window. Exported
+//! tables can be read by polars and DuckDB.
 
 use std::fs;
 use std::path::Path;

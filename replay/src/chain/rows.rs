@@ -6,8 +6,8 @@ use super::context::Context;
 use super::waits::{BatchTimes, Times, Wait, waits};
 use crate::history::{Arrival, BatchEnd, SealedPart, Transaction};
 
-/// Passes on, for rows that arrived together and were in the same batch, their number and their waits. Rows of an
-/// arrival count in the transaction that seals the arrival's last record, so each counts once.
+/// Passes on the number and the waits of rows that arrived together and were in the same batch. Rows of an arrival
+/// count in the transaction that seals the arrival's last record, so each counts once.
 pub(crate) fn row_waits(context: &Context, transaction: &Transaction, each: &mut dyn FnMut(i64, &[Wait])) {
     let Some(sealing) = context.sealing(transaction) else { return };
     let holes = context.holes(i64::MIN);

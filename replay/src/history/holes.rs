@@ -23,7 +23,6 @@ pub(super) struct Due {
     has_unsealed: bool,
     /// Time of the last seal, and the shortest interval between two seals. A commit is due within this interval after
     /// rows are done.
-    /// rows are done.
     sealed_ns: Option<i64>,
     seal_interval_ns: Option<i64>,
 }
