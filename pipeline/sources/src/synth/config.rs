@@ -27,7 +27,7 @@ pub struct SynthConfig {
     pub trade_percent: f64,
     /// Percentage of ticks that arrive up to 500 ms after their turn. 0 to 100.
     pub out_of_order_percent: f64,
-    /// Percentage of ticks that arrive 6 to 20 s after their turn. 0 to 100, including those out of order.
+    /// Percentage of ticks that arrive 6 to 20 s after their turn; together with those out of order 0 to 100.
     pub late_percent: f64,
     /// Inequality of symbols: the activity of the n-th symbol is proportional to 1/nˣ. 0 (equal) to 4.
     pub zipf_exponent: f64,

@@ -67,7 +67,7 @@ pub fn text(chain: &Chain, room: Room) -> String {
     text
 }
 
-/// Appends a line in printable form, because it may contain names from strangers.
+/// Appends a line in printable form, because it may contain names that other users chose.
 pub fn push_line(text: &mut String, line: &str) {
     text.push_str(&printable_line(line));
     text.push('\n');
