@@ -184,7 +184,7 @@ impl CsvFeed {
         FeedInput { source, path: Some(path.to_owned()), is_sorted, other_order: Some(other) }
     }
 
-    /// Returns the scales in the log of the symbols in [`CsvFeed::scaled`].
+    /// Returns the log's scales of the symbols whose prices need another scale than nine decimals.
     pub fn scales_in_log(
         &self,
         log: &dyn EventLog,
